@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 UV := $(BIN)/uv
 PIP := $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python --constraints constraints.txt
 COMPILE := $(BIN)/python -m compileall -q packetgate
-EXTRAS := dev,docs,studio,postgres,notebooks,discord
+EXTRAS := full,dev,docs,studio,postgres,notebooks
 TESTS ?= tests
 WORKERS ?= auto
 PYTEST = $(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadgroup
@@ -79,12 +79,12 @@ $(UV):
 
 $(VENV)/.run: pyproject.toml constraints.txt | $(UV)
 	@echo "setting up $(VENV) ..."
-	@$(PIP) --editable . && $(COMPILE)
+	@$(PIP) --editable '.[full]' && $(COMPILE)
 	@touch $@
 
 $(VENV)/.studio: pyproject.toml constraints.txt | $(UV)
 	@echo "setting up $(VENV) for Studio ..."
-	@$(PIP) --editable '.[studio]' && $(COMPILE)
+	@$(PIP) --editable '.[full,studio]' && $(COMPILE)
 	@touch $@ $(VENV)/.run
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(UV)

@@ -37,7 +37,6 @@ from langgraph.store.memory import InMemoryStore
 from benchmarks.ratio import Ratio, Side, arguments, interleaved, show
 from benchmarks.ready import ReadyChat, ReadyModel, grown, office_tools, reading_tool
 from benchmarks.stand_ins import Shelf
-from packetgate import PacketgateMiddleware
 from packetgate.deciders.choosing import language_deciders, reflex_deciders
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
@@ -45,6 +44,7 @@ from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
+from packetgate.middleware import PacketgateMiddleware
 from packetgate.models.model import Model
 from packetgate.state.base import new_id
 from packetgate.state.packet import TurnInput

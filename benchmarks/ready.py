@@ -17,11 +17,11 @@ from packetgate.deciders.language.prompting import SHOW
 from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall, tool_names
 from packetgate.models.model import ChatCaller, FormAnswer, Model
 from packetgate.models.schemas import AnswerForm
+from packetgate.reflex.meaning.encoder import Floats, Vectors, encoded_text, sentence_encoder
+from packetgate.reflex.meaning.ranker import SemanticModel
 from packetgate.state.base import TokenUsage
 from packetgate.state.printing import compact_json
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.ranking.encoder import Floats, Vectors, encoded_text, sentence_encoder
-from packetgate.tools.ranking.ranking import SemanticModel
 from packetgate.tools.spec.descriptions import listed_name
 from packetgate.tools.spec.tool_spec import ToolSpec
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from packetgate.deciders.protocols import IntentDecision, SelectedCall, Selection
-from packetgate.deciders.reflex.intent import detect_by_reflex
-from packetgate.deciders.values.filling import fill_parameters
+from packetgate.reflex.intent import detect_by_reflex
+from packetgate.reflex.values.filling import fill_parameters
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import CallRefusedError
 from packetgate.state.packet import CognitionPacket

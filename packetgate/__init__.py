@@ -9,11 +9,12 @@ if TYPE_CHECKING:
     from packetgate.decisions import GateDecisionModel
     from packetgate.gate.confidence import CallReview
     from packetgate.middleware import PacketgateMiddleware
-    from packetgate.router import Question, Router, Turn, create_router, reads
+    from packetgate.router import Question, Router, Turn, create_router
     from packetgate.state.context import RoutingContext
     from packetgate.state.errors import PacketgateError
     from packetgate.state.events import StageFinished, StageStarted, StageStopped
     from packetgate.state.packet import CognitionPacket
+    from packetgate.tools.servers.functions import reads
 
 __all__ = [
     "AnswerPiece",

@@ -19,7 +19,6 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
 
 from packetgate.deciders.packets import facts_of
-from packetgate.deciders.reflex.reading import access_of
 from packetgate.gate.answers import ALREADY_ANSWERED
 from packetgate.gate.checks import Check
 from packetgate.gate.facts import Facts
@@ -46,6 +45,7 @@ from packetgate.tools.servers.functions import langchain_tool_spec, to_langchain
 from packetgate.tools.servers.results import to_result_async
 from packetgate.tools.spec.descriptions import SEPARATOR
 from packetgate.tools.spec.tool_spec import digest_of
+from packetgate.tools.text.reading import access_of
 
 Handled = ToolMessage | Command[Any]
 

@@ -23,11 +23,12 @@ from packetgate.deciders.choosing import language_deciders, with_reviewer
 from packetgate.deciders.protocols import Decider, Deciders
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer, async_saver, async_store
-from packetgate.graph.composition import Graph, deciders_for, sandbox_settings
+from packetgate.graph.composition import Graph, deciders_for, plugged_servers, sandbox_settings
 from packetgate.graph.event_loops import LoopThread, LoopTools
 from packetgate.graph.journal import DatabaseJournal, journal_at
 from packetgate.graph.private_files import private_folder
 from packetgate.models.pool import ModelPool
+from packetgate.plugins import Plugins, with_plugins
 from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import ConfigError, InputError
@@ -251,6 +252,7 @@ def create_router(
     journal: str | Path | None = None,
     deciders: "Deciders | Mapping[str, Decider[Any, Any]] | None" = None,
     root: str | Path = ".",
+    plugins: Sequence[Any] = (),
 ) -> Router:
     """Return a router.
 
@@ -268,6 +270,7 @@ def create_router(
         journal: a SQLite file, or a `postgresql://` URL. Needed if sessions outlast the process: a change is journaled
             before it runs, so that it never runs twice.
         deciders: your own decider for `intent`, `selector`, `reviewer` or `responder`.
+        plugins: objects like `packetgate.plugins.Plugin`. They come before the installed ones.
 
     Raises:
         InputError: a tool, a setting or a file cannot be used.
@@ -278,7 +281,7 @@ def create_router(
             f"{type(checkpointer).__name__} stores sessions beyond this process, so an interrupted change could run"
             " twice: also set `journal` to a file or a database URL"
         )
-    context = routing_context(settings)
+    context, plugged = routing_context(settings), with_plugins(plugins)
     folder = Path(root)
     preferences = load_preferences(Path(policy)) if policy else Preferences()
     config = _config([tool for tool in tools if isinstance(tool, str | Path)], folder, no_tools=not tools)
@@ -297,7 +300,8 @@ def create_router(
             preferences=preferences,
             sandbox=replace(sandbox_settings(preferences), data=home.absolute()),
             undo=UndoStore(home / "undo.db"),
-            other_servers=await asyncio.to_thread(_in_process_servers, tools),
+            meaning=plugged.part("rankers"),
+            other_servers=[*await asyncio.to_thread(_in_process_servers, tools), *plugged_servers(plugged, folder)],
         )
 
     toolbox, turn_journal, loop = LoopTools(make), journal_at(journal) if journal else None, LoopThread()
@@ -305,7 +309,7 @@ def create_router(
         custom_deciders: dict[str, Any] = {**(deciders or {})}
         if unknown := custom_deciders.keys() - STAGES:
             raise InputError(f"unknown decider {min(unknown)!r}: use {', '.join(sorted(STAGES))}")
-        deciders = replace(_deciders(model, prime), **custom_deciders)
+        deciders = replace(_deciders(model, prime, plugged), **custom_deciders)
     graph = build_graph(deciders, toolbox, journal=turn_journal, settings=context, loop=loop).compile(
         checkpointer=async_saver(checkpointer) if checkpointer else InMemorySaver(serde=PacketSerializer()),
         store=async_store(store) if store else InMemoryStore(),
@@ -344,17 +348,19 @@ def _in_process_servers(tools: Sequence[Any]) -> list[Server]:
     return servers
 
 
-def _deciders(model: str | BaseChatModel, prime: "str | BaseChatModel | BaseDecisionModel | None") -> Deciders:
+def _deciders(
+    model: str | BaseChatModel, prime: "str | BaseChatModel | BaseDecisionModel | None", plugins: Plugins
+) -> Deciders:
     from langchain_core.decisions import BaseDecisionModel
 
     if isinstance(prime, BaseDecisionModel):
-        return with_reviewer(_deciders(model, None), partial(_return_model, prime))
+        return with_reviewer(_deciders(model, None, plugins), partial(_return_model, prime))
     if isinstance(model, str) and isinstance(prime, str | None):
-        return deciders_for(ModelPool(model, prime or model))
+        return deciders_for(ModelPool(model, prime or model), plugins=plugins)
     if isinstance(prime, str) and (pool := ModelPool(prime=prime)).has_reviewer:
-        return with_reviewer(_deciders(model, None), pool.reviewer)
+        return with_reviewer(_deciders(model, None, plugins), pool.reviewer)
     lite = _model_source(model)
-    return language_deciders(lite, lite if prime is None else _model_source(prime))
+    return language_deciders(lite, lite if prime is None else _model_source(prime), plugins=plugins)
 
 
 async def _return_model(model: "BaseDecisionModel") -> "BaseDecisionModel":

@@ -10,7 +10,6 @@ import pytest
 from support.aegra import python_for_aegra
 from support.command_line import CommandLine
 from support.data_folder import data_folder
-from support.gguf_model import write_tiny_gguf
 from support.postgres import serve_postgres
 from support.scripted_openai import ScriptedOpenAI, serve_scripted_openai
 
@@ -32,6 +31,8 @@ def llama_cpp_installed() -> None:
 @pytest.fixture(scope="session")
 def tiny_gguf(llama_cpp_installed: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny GGUF model with random answers."""
+    from support.gguf_model import write_tiny_gguf
+
     return write_tiny_gguf(tmp_path_factory.mktemp("gguf") / "tiny.gguf")
 
 

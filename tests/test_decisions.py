@@ -25,9 +25,11 @@ from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolCall
 from support.prompts import call
 
-from packetgate import GateDecisionModel, create_router, reads
+from packetgate.decisions import GateDecisionModel
+from packetgate.router import create_router
 from packetgate.state.errors import RequestError
 from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.servers.functions import reads
 
 EXECUTED, WAITS = ToolExecutionStatus.EXECUTED, ToolExecutionStatus.AWAITING_CONFIDENCE
 
@@ -74,6 +76,7 @@ def unchecked(noul: float) -> ClassifierResponse:
     return ClassifierResponse.model_construct(model="told", answers=answer)
 
 
+@pytest.mark.reflex
 @pytest.mark.parametrize(
     "case",
     [

@@ -15,8 +15,14 @@ PACKAGE = CHECKOUT / "packetgate"
 EXTRAS = {
     "middleware.py": "agent",
     "models/llama/": "local",
+    "reflex/": "reflex",
+    "tools/builtin/corpus.py": "reflex",
     "connectors/discord/": "discord",
+    "connectors/http.py": "serve",
+    "connectors/rendering.py": "terminal",
+    "connectors/serve/": "serve",
     "connectors/studio.py": "studio",
+    "connectors/terminal/": "terminal",
     "graph/journal.py": "postgres",
     "graph/http.py": "studio",
     "graph/shared_results.py": "postgres",
@@ -25,7 +31,13 @@ EXTRAS = {
     "graph/storage.py": "postgres",
 }
 """Where what only an extra brings may be imported."""
-PARTS = {"fastmcp-slim": "fastmcp", "langgraph-api": "langgraph-cli", "pydantic-core": "pydantic"}
+PARTS = {
+    "fastmcp-slim": "fastmcp",
+    "langgraph-api": "langgraph-cli",
+    "langgraph-sdk": "langgraph",
+    "mcp-types": "mcp",
+    "pydantic-core": "pydantic",
+}
 """Distributions whose whole is the one to declare."""
 
 
@@ -34,6 +46,10 @@ def test_every_import_is_declared_where_it_belongs() -> None:
     owned = {(file, module): owners.get(module) or owners.get(module.partition(".")[0]) for file, module in imports()}
     assert [where for where, owner in owned.items() if owner not in declared(where[0])] == []
     assert names(PYPROJECT["project"]["dependencies"]) <= set(owned.values()), "declared, and never imported"
+
+
+def test_the_core_needs_few_distributions() -> None:
+    assert len(PYPROJECT["project"]["dependencies"]) <= 26
 
 
 def declared(*paths: str) -> set[str]:

@@ -14,8 +14,9 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
-from packetgate import PacketgateMiddleware, reads
+from packetgate.middleware import PacketgateMiddleware
 from packetgate.state.errors import ConfigError
+from packetgate.tools.servers.functions import reads
 
 ASKED = "Is order 17 late? Then write to mia@example.org: it is late."
 

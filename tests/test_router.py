@@ -22,21 +22,16 @@ from langgraph.store.sqlite import SqliteStore
 from langgraph.types import Command
 from support.prompts import call, review
 
-from packetgate import (
-    CallReview,
-    CognitionPacket,
-    PacketgateError,
-    Review,
-    Router,
-    RoutingContext,
-    StageFinished,
-    Turn,
-    create_router,
-    reads,
-)
-from packetgate.state.errors import InputError
+from packetgate.deciders.protocols import Review
+from packetgate.gate.confidence import CallReview
+from packetgate.router import Router, Turn, create_router
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import InputError, PacketgateError
+from packetgate.state.events import StageFinished
+from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk
 from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.servers.functions import reads
 
 WRITES = {"allow_write_tools": True}
 
@@ -77,6 +72,7 @@ def router(shop: Shop) -> Iterator[Router]:
         yield made
 
 
+@pytest.mark.reflex
 def test_a_read_runs_and_is_answered(router: Router):
     turn = router.invoke("Which orders are late?")
     assert "A-17" in turn.answer
@@ -89,6 +85,7 @@ def test_a_read_runs_and_is_answered(router: Router):
     assert turn.question is None
 
 
+@pytest.mark.reflex
 def test_a_change_waits_for_approval(router: Router, shop: Shop):
     turn = router.invoke("Cancel order A-17")
     assert shop.cancelled == []
@@ -101,6 +98,7 @@ def test_a_change_waits_for_approval(router: Router, shop: Shop):
     assert shop.cancelled == ["A-17"]
 
 
+@pytest.mark.reflex
 def test_a_call_is_edited_or_rejected(router: Router, shop: Shop):
     edited, rejected = (router.invoke("Cancel order A-17").question for _ in range(2))
     assert edited is not None
@@ -111,6 +109,7 @@ def test_a_call_is_edited_or_rejected(router: Router, shop: Shop):
     assert turn.calls[0].status is ToolExecutionStatus.USER_DENIED
 
 
+@pytest.mark.reflex
 def test_a_function_that_is_not_declared_a_read_does_not_run_by_default(shop: Shop):
     with create_router(tools=shop.tools()) as router:
         turn = router.invoke("Cancel order A-17")
@@ -118,6 +117,7 @@ def test_a_function_that_is_not_declared_a_read_does_not_run_by_default(shop: Sh
     assert "allow_write_tools" in turn.answer
 
 
+@pytest.mark.reflex
 async def test_async_turns_can_be_streamed(shop: Shop):
     async with create_router(tools=shop.tools()) as router:
         assert "A-17" in (await router.ainvoke("Which orders are late?", thread="mine")).answer
@@ -127,6 +127,7 @@ async def test_async_turns_can_be_streamed(shop: Shop):
     assert len(told[-1].packet.messages) == 4
 
 
+@pytest.mark.reflex
 def test_any_chat_model_can_be_used():
     answers = [call("functions.list_late_orders"), review(0.95), "A-17 and B-4 are late."]
     with create_router(FakeListChatModel(responses=answers), [list_late_orders]) as router:
@@ -135,6 +136,7 @@ def test_any_chat_model_can_be_used():
     assert turn.calls[0].status is ToolExecutionStatus.EXECUTED
 
 
+@pytest.mark.reflex
 def test_tools_of_all_kinds_can_be_combined(tmp_path: Path):
     @tool
     def convert_money(amount: float, currency: str) -> dict[str, Any]:
@@ -159,6 +161,7 @@ def test_tools_of_all_kinds_can_be_combined(tmp_path: Path):
     assert servers == {"functions": "ready", "garden": "ready", "clock": "ready"}
 
 
+@pytest.mark.reflex
 def test_a_policy_applies_to_the_built_in_tools(tmp_path: Path):
     (tmp_path / "private").mkdir()
     (tmp_path / "private" / "diary.txt").write_text("kohlrabi")
@@ -170,6 +173,7 @@ def test_a_policy_applies_to_the_built_in_tools(tmp_path: Path):
     assert all("diary" not in (one.result.output if one.result else "") for one in turn.calls)
 
 
+@pytest.mark.reflex
 def test_a_change_of_a_file_can_be_undone(tmp_path: Path):
     with create_router(root=tmp_path, settings={"allow_write_tools": True}) as router:
         change = router.invoke('Write "buy milk" to notes.txt', thread="a")
@@ -193,6 +197,7 @@ class State(MessagesState):
     note: str
 
 
+@pytest.mark.reflex
 async def test_the_graph_can_be_a_node_of_another_graph(shop: Shop):
     parent = StateGraph(State, context_schema=Elsewhere)
     parent.add_node("route", create_router(tools=shop.tools(), settings=WRITES).graph)
@@ -210,6 +215,7 @@ async def test_the_graph_can_be_a_node_of_another_graph(shop: Shop):
     assert second["__interrupt__"]
 
 
+@pytest.mark.reflex
 def test_the_graph_runs_in_sync_code_with_a_sync_checkpointer(shop: Shop, tmp_path: Path):
     parent = StateGraph(State, context_schema=Elsewhere)
     parent.add_node("route", create_router(tools=shop.tools(), settings=WRITES).graph)
@@ -226,6 +232,7 @@ def test_the_graph_runs_in_sync_code_with_a_sync_checkpointer(shop: Shop, tmp_pa
     assert (shop.cancelled, done["note"]) == (["A-17"], "kept")
 
 
+@pytest.mark.reflex
 async def test_a_session_with_a_journal_survives_its_process(shop: Shop, tmp_path: Path):
     """Two routers simulate two processes."""
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "sessions.db")) as checkpointer:
@@ -260,6 +267,7 @@ def test_invalid_arguments_are_named(given: dict[str, Any], told: str):
         create_router(**given)
 
 
+@pytest.mark.reflex
 def test_a_caller_can_pass_a_reviewer(shop: Shop):
     async def never_b4(packet: CognitionPacket, tools: object, settings: RoutingContext) -> Review:
         judged = [
@@ -277,6 +285,7 @@ def test_a_caller_can_pass_a_reviewer(shop: Shop):
     assert shop.cancelled == ["A-17"]
 
 
+@pytest.mark.reflex
 def test_an_error_in_a_passed_reviewer_approves_nothing_and_is_named(shop: Shop):
     async def broken(*given: object) -> Review:
         raise KeyError("euros")
@@ -288,6 +297,7 @@ def test_an_error_in_a_passed_reviewer_approves_nothing_and_is_named(shop: Shop)
     assert shop.cancelled == []
 
 
+@pytest.mark.reflex
 def test_a_sync_checkpointer_and_store_work(shop: Shop, tmp_path: Path):
     with (
         SqliteSaver.from_conn_string(str(tmp_path / "sessions.db")) as checkpointer,

@@ -19,7 +19,6 @@ from pathlib import Path
 from benchmarks.ranking.__main__ import fastmcp
 from benchmarks.ranking.data import Query, read_queries, read_tools
 from benchmarks.train.data import Source, Use, sources
-from packetgate.deciders.reflex.reading import access_of
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError
 from packetgate.state.sections import PaletteDetail
@@ -28,6 +27,7 @@ from packetgate.tools.palette.choice import PaletteRequest, cached_token_count, 
 from packetgate.tools.risk.features import Definition
 from packetgate.tools.risk.tool import judge_tool
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.reading import access_of
 from packetgate.tools.text.tokens import ESTIMATE
 
 DEFAULTS = RoutingContext()

@@ -19,10 +19,10 @@ from benchmarks.selection.figures import Call, auroc, same
 from benchmarks.train.logistic import Bounds, Logistic
 from benchmarks.train.own import catalogues
 from packetgate.deciders.packets import facts_of
-from packetgate.deciders.reflex.calls import call_signals
-from packetgate.deciders.reflex.fit import best_fits
-from packetgate.deciders.reflex.signals import CALL_SIGNALS_FITTED, CallSignals
 from packetgate.gate.requests import traced_call
+from packetgate.reflex.calls import call_signals
+from packetgate.reflex.fit import best_fits
+from packetgate.reflex.signals import CALL_SIGNALS_FITTED, CallSignals
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Content, Context

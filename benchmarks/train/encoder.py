@@ -21,7 +21,7 @@ from transformers import AutoModel, AutoTokenizer
 from benchmarks.ranking.data import Query
 from benchmarks.train.data import Source, sources
 from benchmarks.train.precision import mixed
-from packetgate.tools.ranking.encoder import encoded_text
+from packetgate.reflex.meaning.encoder import encoded_text
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 REQUEST_TOKENS = 44

@@ -25,29 +25,30 @@ from benchmarks.selection.cases import Case, drawn, public_sets
 from benchmarks.selection.figures import Call, Outcome, auroc, is_right, same
 from benchmarks.train.logistic import Bounds, Logistic, Matrix
 from benchmarks.train.own import FOLDER, Request, catalogues
+from packetgate.deciders.advice import Advisers
 from packetgate.deciders.language.evidence import (
     EVIDENCE_FITTED,
     YES,
     CallEvidence,
     CallNeedEvidence,
-    evidence_from_request,
     yes_no_probabilities,
 )
 from packetgate.deciders.language.prompting import tool_offer, turn_messages
 from packetgate.deciders.language.selection import ModelSelector
 from packetgate.deciders.packets import facts_of
-from packetgate.deciders.reflex.calls import select
-from packetgate.deciders.reflex.fit import probability_of_tool
-from packetgate.deciders.reflex.signals import log_odds
 from packetgate.gate.requests import traced_call
 from packetgate.models.model import Model
+from packetgate.plugins import installed
+from packetgate.reflex.calls import select
+from packetgate.reflex.fit import probability_of_tool
+from packetgate.reflex.scoring import evidence_from_request
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Content, Context, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.learned import DIGITS
+from packetgate.tools.learned import DIGITS, log_odds
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.usage.calibration import calibration_error, reliability
 
@@ -195,7 +196,7 @@ def _read(row: Row, question: Question) -> Row:
 
 async def _row(question: Question, model: Model) -> Row:
     packet, catalogue = _asked(question)
-    context, offer = RoutingContext(), tool_offer(model, packet, catalogue)
+    context, offer = RoutingContext(), tool_offer(model, packet, catalogue, Advisers.of(installed()))
     sampling = {"temperature": context.selection_temperature, "top_p": context.selection_top_p, "max_tokens": 300}
     asked = ModelSelector(model, packet, catalogue, context, sampling)
     messages = await turn_messages(model, packet, catalogue, context, offer, 300)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from benchmarks.train.own import Own, Request, catalogues
-from packetgate.deciders.reflex.signals import (
+from packetgate.reflex.signals import (
     NO_TOOL,
     PRACTICE_WEIGHTS,
     Doubles,

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from packetgate.tools.ranking.space import Trees
+from packetgate.reflex.meaning.space import Trees
 
 MOST_LEAVES = 31
 """Of a tree: each is a bit."""

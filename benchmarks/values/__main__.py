@@ -17,7 +17,7 @@ from benchmarks.selection.cases import as_json_schema
 from benchmarks.selection.figures import same
 from benchmarks.train.data import held_out, rows
 from benchmarks.train.own import catalogues
-from packetgate.deciders.values.filling import fill_parameters
+from packetgate.reflex.values.filling import fill_parameters
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 

@@ -1,6 +1,6 @@
 """A change waits for a decision: approve, edit or reject. If a value is missing, the router asks for it."""
 
-from packetgate import create_router
+from packetgate.router import create_router
 
 cancelled = []
 

@@ -5,7 +5,8 @@ import asyncio
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
-from packetgate import Turn, create_router, reads
+from packetgate.router import Turn, create_router
+from packetgate.tools.servers.functions import reads
 
 
 @reads

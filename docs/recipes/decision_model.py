@@ -2,7 +2,9 @@
 
 from langchain_core.decisions import BaseDecisionModel, ClassifierResponse, Noul, NoulAnswer, Question, State
 
-from packetgate import GateDecisionModel, create_router, reads
+from packetgate.decisions import GateDecisionModel
+from packetgate.router import create_router
+from packetgate.tools.servers.functions import reads
 
 
 @reads

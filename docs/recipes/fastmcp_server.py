@@ -2,7 +2,7 @@
 
 from garden_server import garden
 
-from packetgate import create_router
+from packetgate.router import create_router
 
 with create_router(tools=[garden], settings={"allow_write_tools": True}) as router:
     print(router.invoke("List the flower beds of the garden").answer)

@@ -1,6 +1,7 @@
 """Plain functions as tools. `reads` marks a function that changes nothing; every other function counts as a change."""
 
-from packetgate import create_router, reads
+from packetgate.router import create_router
+from packetgate.tools.servers.functions import reads
 
 
 @reads

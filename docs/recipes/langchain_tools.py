@@ -2,7 +2,8 @@
 
 from langchain_core.tools import StructuredTool, tool
 
-from packetgate import create_router, reads
+from packetgate.router import create_router
+from packetgate.tools.servers.functions import reads
 
 
 @reads

@@ -4,7 +4,8 @@ from langchain.agents import create_agent
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from packetgate import PacketgateMiddleware, reads
+from packetgate.middleware import PacketgateMiddleware
+from packetgate.tools.servers.functions import reads
 
 
 @reads

@@ -1,6 +1,10 @@
 """A decider of your own for one stage: here the review, which judges each call before it may run."""
 
-from packetgate import CallReview, CognitionPacket, Review, RoutingContext, create_router
+from packetgate.deciders.protocols import Review
+from packetgate.gate.confidence import CallReview
+from packetgate.router import create_router
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
 
 
 def refund(order: str, euros: float) -> str:

@@ -1,6 +1,6 @@
 """Rules of a `packetgate.toml` on single calls, and the settings of the gate."""
 
-from packetgate import create_router
+from packetgate.router import create_router
 
 
 def cancel_order(order: str) -> str:

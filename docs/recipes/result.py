@@ -1,6 +1,7 @@
 """The result of a turn: its calls, their results, the tokens, and each decision with its reason."""
 
-from packetgate import create_router, reads
+from packetgate.router import create_router
+from packetgate.tools.servers.functions import reads
 
 
 @reads

@@ -2,7 +2,10 @@
 
 import asyncio
 
-from packetgate import AnswerPiece, StageFinished, Turn, create_router, reads
+from packetgate.connectors.sessions import AnswerPiece
+from packetgate.router import Turn, create_router
+from packetgate.state.events import StageFinished
+from packetgate.tools.servers.functions import reads
 
 
 @reads

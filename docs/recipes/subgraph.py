@@ -8,7 +8,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from packetgate import create_router
+from packetgate.router import create_router
 
 
 @dataclass

@@ -1,1 +1,1 @@
-"""The decider of each stage: a language model, or the rule-based `reflex`, which is also the fallback."""
+"""The decider of each stage: a language model, and a plain fallback. Plug-ins may propose, score and stand in."""

@@ -1,22 +1,21 @@
-"""Build the deciders of all stages, by `reflex` or by models with a fallback to `reflex`.
+"""Build the deciders of all stages: without a model, or by models with a fallback to the deciders without one.
 
 The language deciders are imported only if there is a model, because their patterns take long to compile.
 """
 
-import asyncio
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from packetgate.deciders.protocols import Decider, Deciders, Decision, Review, Selection, Tools
-from packetgate.deciders.reflex.answer import respond_by_reflex
-from packetgate.deciders.reflex.intent import detect_by_reflex, detect_certain_intent
+from packetgate.deciders.fallback import plain_deciders
+from packetgate.deciders.intent import detect_certain_intent
+from packetgate.deciders.protocols import Decider, Deciders, Decision, Tools
 from packetgate.models.source import ModelSource, NamedDecider
 from packetgate.models.turns import turn_budget
+from packetgate.plugins import Plugins, installed
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, ModelError
 from packetgate.state.packet import CognitionPacket
-from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.text.result_store import ResultStore
 from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
 
@@ -24,48 +23,37 @@ if TYPE_CHECKING:
     from packetgate.deciders.language.decisions import DecisionSource
 
 
-def reflex_deciders() -> Deciders:
-    """Return the deciders of `reflex`, which need no language model."""
-    return Deciders(detect_by_reflex, select_by_reflex, review_by_reflex, respond_by_reflex)
+def reflex_deciders(plugins: Plugins | None = None) -> Deciders:
+    """Return the deciders that need no language model: those of a plug-in, or the plain ones."""
+    return _plugged_deciders(plugins) or plain_deciders()
 
 
-async def select_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
-    """Return calls of the likeliest tools, selected without a language model."""
-
-    def select_in_thread() -> Selection:
-        from packetgate.deciders.reflex.calls import select  # numpy is slow to load
-
-        return select(packet, catalogue)
-
-    return await asyncio.to_thread(select_in_thread)
+def _plugged_deciders(plugins: Plugins | None) -> Deciders | None:
+    deciders: Deciders | None = (plugins or installed()).part("deciders")
+    return deciders
 
 
-async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
-    """Return judgements on the calls, made without a language model."""
-
-    def review_in_thread() -> Review:
-        from packetgate.deciders.reflex.calls import review  # numpy is slow to load
-
-        return review(packet, catalogue)
-
-    return await asyncio.to_thread(review_in_thread)
-
-
-def language_deciders(lite: ModelSource, prime: ModelSource, store: ResultStore | None = None) -> Deciders:
+def language_deciders(
+    lite: ModelSource, prime: ModelSource, store: ResultStore | None = None, plugins: Plugins | None = None
+) -> Deciders:
     """Return deciders that use models: `lite` selects, `prime` reviews and answers. A failed review has no fallback."""
+    from packetgate.deciders.advice import Advisers
     from packetgate.deciders.language.answer import respond_by_model
     from packetgate.deciders.language.review import review_by_model, skipping_harmless_calls
     from packetgate.deciders.language.selection import select_by_model
 
+    plugged, advisers = _plugged_deciders(plugins), Advisers.of(plugins or installed())
+    rules = plugged or plain_deciders(beside_model=True)
+    select = partial(select_by_model, lite, store=store, prime=prime, advisers=advisers)
+    respond = partial(respond_by_model, prime, store=store, advisers=advisers)
     return Deciders(
-        intent=detect_certain_intent,
-        selector=with_reflex_fallback(
-            with_turn_budget(partial(select_by_model, lite, store=store, prime=prime)), select_by_reflex
+        intent=partial(detect_certain_intent, rules=plugged.intent if plugged else None),
+        selector=with_reflex_fallback(with_turn_budget(select), rules.selector),
+        reviewer=with_turn_budget(
+            skipping_harmless_calls(partial(review_by_model, prime, lite=lite, advisers=advisers))
         ),
-        reviewer=with_turn_budget(skipping_harmless_calls(partial(review_by_model, prime, lite=lite))),
-        responder=with_reflex_fallback(
-            with_turn_budget(partial(respond_by_model, prime, store=store)), respond_by_reflex
-        ),
+        responder=with_reflex_fallback(with_turn_budget(respond), rules.responder),
+        replies=rules.replies,
         lite=lite,
         prime=prime,
     )
@@ -85,7 +73,7 @@ def with_reviewer(deciders: Deciders, source: "DecisionSource") -> Deciders:
 
 
 def with_reflex_fallback(model: Decider[Tools, Decision], reflex: Decider[Tools, Decision]) -> Decider[Tools, Decision]:
-    """Return a decider that falls back to `reflex` if the model cannot decide."""
+    """Return a decider that falls back to the one without a model if the model cannot decide."""
 
     async def decide(packet: CognitionPacket, tools: Tools, context: RoutingContext) -> Decision:
         try:

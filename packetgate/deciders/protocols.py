@@ -1,11 +1,12 @@
 """The types of the stages' decisions, and of the functions that make them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Self, TypeVar
 
 from pydantic import JsonValue
 
+from packetgate.deciders.replies import ReplyReader
 from packetgate.gate.confidence import CallReview
 from packetgate.models.source import ModelSource, NamedModel
 from packetgate.state.base import Confidence, ConfidenceSource, Section, TokenUsage
@@ -167,6 +168,7 @@ class Deciders:
     selector: ToolSelector
     reviewer: Reviewer
     responder: Responder
+    replies: ReplyReader = field(default_factory=ReplyReader)  # classifies what the user types at a question
     lite: ModelSource | None = None  # the selecting model; None for reflex
     prime: ModelSource | None = None  # the reviewing and answering model; None for reflex
     reviewer_source: Callable[[], Awaitable[NamedModel]] | None = None  # the reviewing model, if it is not `prime`

@@ -30,6 +30,11 @@ class CallReview(Section):
         source = ConfidenceSource.UNJUDGED
         return cls(call_id=call.call_id, approved=True, confidence=1.0, confidence_source=source, reasoning=reason)
 
+    @classmethod
+    def of_missing_tool(cls, call: ToolCall) -> "CallReview":
+        """Return the judgement on a call whose tool no longer exists."""
+        return cls(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool no longer exists")
+
     @property
     def uncalibrated(self) -> tuple[Confidence, ConfidenceSource]:
         """The confidence before calibration, and its source."""

@@ -96,7 +96,7 @@ def build_graph(
         "calibration": calibration,
     }
     add("review_selection", review_selection, "prime", **review_arguments)
-    add("ask_user", ask_user, toolbox=toolbox, gate=gate)
+    add("ask_user", ask_user, toolbox=toolbox, gate=gate, replies=deciders.replies)
     add("execute_tool", execute_tool, toolbox=toolbox, gate=gate)
     add("inject_result", inject_result)
     add("respond", respond, "prime", decider=deciders.responder, toolbox=toolbox)

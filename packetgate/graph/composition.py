@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from langgraph.graph.state import CompiledStateGraph
@@ -21,6 +22,7 @@ from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.models.embeddings import open_embeddings
 from packetgate.models.options import MODEL, ROLES, file_options, model_names_in
 from packetgate.models.pool import ModelPool
+from packetgate.plugins import Plugins, installed
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ModelError
 from packetgate.state.packet import CognitionPacket, TurnInput
@@ -29,10 +31,11 @@ from packetgate.tools.builtin.sandbox import SandboxSettings
 from packetgate.tools.builtin.undo_store import UndoStore
 from packetgate.tools.catalogue.config_file import read_config_file
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
-from packetgate.tools.ranking.ranking import SemanticModel
+from packetgate.tools.ranking.ranking import Ranker
 from packetgate.tools.servers.config import McpConfig, load_config
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.servers.opening import open_hub
+from packetgate.tools.servers.server import Server, Toolset
 from packetgate.tools.text.result_store import ResultStore
 
 if TYPE_CHECKING:
@@ -88,13 +91,10 @@ def model_names(settings: Settings) -> dict[str, SettingValue]:
     return names
 
 
-def deciders_for(models: ModelPool, results: ResultStore | None = None) -> Deciders:
-    """Return language deciders, or reflex without a model. Models with vision receive pictures from `results`."""
-    deciders = (
-        reflex_deciders()
-        if models.is_reflex
-        else language_deciders(partial(_load_model, models, "lite"), partial(_load_model, models, "prime"), results)
-    )
+def deciders_for(models: ModelPool, results: ResultStore | None = None, plugins: Plugins | None = None) -> Deciders:
+    """Return language deciders, or those without a model. Models with vision receive pictures from `results`."""
+    lite, prime = partial(_load_model, models, "lite"), partial(_load_model, models, "prime")
+    deciders = reflex_deciders(plugins) if models.is_reflex else language_deciders(lite, prime, results, plugins)
     return replace(
         with_reviewer(deciders, models.reviewer) if models.has_reviewer else deciders, model_digest=models.model_digest
     )
@@ -117,6 +117,7 @@ async def make_hub(settings: Settings, config: McpConfig, *, caller_reads_result
         await asyncio.to_thread(private_folder, settings.home)
     embeddings = await asyncio.to_thread(open_embeddings, settings.embeddings) if settings.embeddings else None
     preferences = await asyncio.to_thread(load_preferences, settings.preferences_path)
+    ranker: Ranker | None = installed().part("rankers")
     return await open_hub(
         config,
         settings.root,
@@ -126,11 +127,18 @@ async def make_hub(settings: Settings, config: McpConfig, *, caller_reads_result
         preferences=preferences,
         sandbox=sandbox_settings(preferences, settings),
         kept=result_store(settings),
-        meaning=SemanticModel(settings.vectors_path),
+        meaning=ranker.kept_in(settings.vectors_path) if ranker else None,
         caller_reads_results=caller_reads_results,
         registry_file=settings.registry_path,
         undo=UndoStore(settings.undo_path),
+        other_servers=plugged_servers(installed(), settings.root),
     )
+
+
+def plugged_servers(plugins: Plugins, root: Path) -> list[Server]:
+    """Return new servers of the plug-ins' tools."""
+    toolsets: tuple[Toolset, ...] = plugins.parts("toolsets")
+    return [server for toolset in toolsets for server in toolset.servers(root)]
 
 
 def sandbox_settings(preferences: Preferences, settings: Settings | None = None) -> SandboxSettings:

@@ -154,7 +154,7 @@ async def _bounded_store_access(packet: CognitionPacket) -> AsyncIterator[None]:
 @cache
 def evaluation_version() -> str:
     """Return a digest of the evaluation's cases and weights: curves of other versions do not apply."""
-    from packetgate.deciders.language.evidence import EVIDENCE_FITTED  # imports numpy
+    from packetgate.deciders.language.evidence import EVIDENCE_FITTED  # slow to load
     from packetgate.tools.evaluation.cases import FILE
 
     form = f"{[*EvaluatedCall.model_fields, *CaseResult.model_fields]}"

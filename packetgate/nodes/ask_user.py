@@ -7,7 +7,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 from packetgate.deciders.packets import facts_of, proposal_of, update_of
-from packetgate.deciders.reflex.replies import TypedReply, classify_reply
+from packetgate.deciders.replies import ReplyReader, TypedReply
 from packetgate.gate.answers import ALREADY_ANSWERED, EXPIRED, check_reply_target, for_new_review
 from packetgate.gate.gate import Gate
 from packetgate.gate.proposal import Proposal
@@ -28,7 +28,12 @@ _MAY_HAVE_RUN = {ToolExecutionStatus.APPROVED, ToolExecutionStatus.EXECUTED, Too
 
 
 async def ask_user(
-    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, toolbox: Toolbox, gate: Gate
+    packet: CognitionPacket,
+    runtime: Runtime[RoutingContext],
+    *,
+    toolbox: Toolbox,
+    gate: Gate,
+    replies: ReplyReader,
 ) -> PacketUpdate:
     """Interrupt with the open question. An unusable answer repeats the question with the reason."""
     question = packet.governance.question
@@ -43,7 +48,7 @@ async def ask_user(
     except RequestError as error:
         return _ask_again(packet, question, str(error))
     words = reply_text(reply, max(len(question.calls), 1))
-    classified = await classify_reply(words, packet, catalogue) if words else TypedReply("reply", reply)
+    classified = await replies.classify(words, packet, catalogue) if words else TypedReply("reply", reply)
     if classified.kind == "request":
         return _new_request(packet, words, is_message=bool(typed))
     if classified.kind == "neither" and not question.has_expired:

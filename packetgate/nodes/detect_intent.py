@@ -3,14 +3,14 @@
 from langgraph.runtime import Runtime
 
 from packetgate.deciders.commands import COMMAND, is_command
+from packetgate.deciders.intent import intent_decision
 from packetgate.deciders.protocols import IntentDecision, IntentDetector
-from packetgate.deciders.reflex.intent import intent_decision
-from packetgate.deciders.reflex.reading import is_small_talk
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Access, Intent, SystemTask
 from packetgate.tools.catalogue.toolbox import Toolbox
+from packetgate.tools.text.reading import is_small_talk
 
 _STAGE = "detect_intent"
 

@@ -4,8 +4,8 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from packetgate.deciders.commands import is_command
+from packetgate.deciders.fallback import respond_plainly
 from packetgate.deciders.protocols import Responder
-from packetgate.deciders.reflex.answer import respond_by_reflex
 from packetgate.models.links import with_inert_links
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import MODEL_TEXT, CognitionPacket, PacketUpdate
@@ -19,7 +19,7 @@ async def respond(
     packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: Responder, toolbox: Toolbox
 ) -> PacketUpdate:
     """Write the answer from the packet alone."""
-    decider = respond_by_reflex if is_command(packet.content.original_prompt) else decider
+    decider = respond_plainly if is_command(packet.content.original_prompt) else decider
     answer = await decider(packet, toolbox.last_catalogue, packet.governance.settings)
     text, violations = answer.text, 0
     if answer.decided_by == "model":

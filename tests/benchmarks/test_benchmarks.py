@@ -13,7 +13,7 @@ from benchmarks.mcp_calls import __main__ as calls
 from benchmarks.ratio import LEAST, Ratio, interleaved, show
 from benchmarks.ready import grown, office_tools
 from benchmarks.results_kept import Result, Run, keep
-from packetgate.tools.ranking.encoder import encoded_text
+from packetgate.reflex.meaning.encoder import encoded_text
 
 
 @pytest.fixture(autouse=True)

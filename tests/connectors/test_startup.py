@@ -30,10 +30,10 @@ def test_the_built_in_tools_import_no_server_and_no_model_code(cli: CommandLine,
 
 def test_small_talk_does_not_load_the_request_encoders(cli: CommandLine) -> None:
     modules = loaded(cli, "ask", "hello")
-    assert "packetgate.deciders.reflex.intent" in modules
+    assert "packetgate.reflex.intent" in modules
     assert not modules & {
         "onnxruntime",
-        "packetgate.deciders.reflex.fit",
-        "packetgate.deciders.values.filling",
-        "packetgate.tools.ranking.encoder",
+        "packetgate.reflex.fit",
+        "packetgate.reflex.values.filling",
+        "packetgate.reflex.meaning.encoder",
     }

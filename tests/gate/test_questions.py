@@ -6,8 +6,9 @@ from support.origins import origins
 
 from packetgate.gate.questions import approval_payload, text_payload
 from packetgate.state.origins import Origin, OriginKind
-from packetgate.state.routing import Risk, ToolCall, ToolExecutionStatus
+from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.sections import AskedCall, OpenQuestion
+from packetgate.state.transitions import ToolExecutionStatus
 
 AT = datetime(2026, 2, 28, 12, tzinfo=UTC)
 FLAGGED = Origin(

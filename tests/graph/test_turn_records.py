@@ -18,7 +18,7 @@ from packetgate.deciders.choosing import reflex_deciders
 from packetgate.graph.composition import open_graph
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
-from packetgate.state.routing import ToolExecutionStatus as Status
+from packetgate.state.transitions import ToolExecutionStatus as Status
 from packetgate.tools.usage.store import USES_NAMESPACE, read_usage, store_record
 
 READ, WRITE, WEATHER = "notebook.read_note", "notebook.write_note", "notebook.check_weather"

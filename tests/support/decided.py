@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from packetgate.deciders.judge.judge import judge
-from packetgate.deciders.values.filling import fill_parameters
+from packetgate.reflex.judge.judge import judge
+from packetgate.reflex.values.filling import fill_parameters
 from packetgate.state.routing import Risk
 from packetgate.tools.ranking.ranking import Ranking
 from packetgate.tools.spec.tool_spec import ToolSpec

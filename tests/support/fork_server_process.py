@@ -37,9 +37,9 @@ def preload() -> None:
 def _load_weights() -> None:
     """Load what the first turn of a process loads and caches, but ONNX sessions, which do not survive a fork."""
     from packetgate.deciders.language.evidence import load_weights
-    from packetgate.deciders.reflex.signals import load_call_weights, load_request_classifier, load_signal_weights
-    from packetgate.deciders.values.features import load_filling_trees
-    from packetgate.tools.ranking.encoder import static_encoder
+    from packetgate.reflex.meaning.encoder import static_encoder
+    from packetgate.reflex.signals import load_call_weights, load_request_classifier, load_signal_weights
+    from packetgate.reflex.values.features import load_filling_trees
     from packetgate.tools.risk.tool import risk_model
 
     for load in (

@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import ValidationError
 from support.scripted_deciders import calls, clarify, describe, none
 
+from packetgate.deciders.fallback import respond_plainly
 from packetgate.deciders.protocols import Deciders, IntentDecision, Review, SelectedCall, Selection
-from packetgate.deciders.reflex.answer import respond_by_reflex
 from packetgate.gate.confidence import CallReview
 from packetgate.state.base import new_id
 from packetgate.state.context import RoutingContext
@@ -145,7 +145,7 @@ class HostileDecider:
 
     def deciders(self) -> Deciders:
         """Return it in every place but the answer's."""
-        return Deciders(intent=self.intent, selector=self.select, reviewer=self.review, responder=respond_by_reflex)
+        return Deciders(intent=self.intent, selector=self.select, reviewer=self.review, responder=respond_plainly)
 
     async def intent(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
         """Need a tool, twice per turn."""

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from packetgate.deciders.fallback import respond_plainly
 from packetgate.deciders.protocols import (
     Answer,
     Deciders,
@@ -15,7 +16,6 @@ from packetgate.deciders.protocols import (
     SelectedCall,
     Selection,
 )
-from packetgate.deciders.reflex.answer import respond_by_reflex
 from packetgate.gate.confidence import CallReview
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
@@ -129,5 +129,5 @@ def scripted(
         intent=intent or IntentWhileSelecting(selector),
         selector=selector,
         reviewer=reviewer or ScriptedReviewer(approving(0.9)),
-        responder=responder or respond_by_reflex,
+        responder=responder or respond_plainly,
     )

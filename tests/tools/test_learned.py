@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from support.packets import tool
 
-from packetgate.deciders.judge import judge
-from packetgate.deciders.reflex import signals
+from packetgate.reflex import signals
+from packetgate.reflex.judge import judge
+from packetgate.reflex.meaning.encoder import static_encoder, vector_of
+from packetgate.reflex.weights import load_arrays, load_session, load_tokenizer
 from packetgate.state.errors import WeightsError
-from packetgate.tools.learned import load_arrays, load_json, load_session, load_tokenizer
-from packetgate.tools.ranking.encoder import static_encoder, vector_of
+from packetgate.tools.learned import load_json
 
 
 @pytest.mark.parametrize("content", [None, b"", b"broken", b"\xff\xfe{"])

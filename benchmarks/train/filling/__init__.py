@@ -1,1 +1,1 @@
-"""The scorer of `packetgate.deciders.values` is trained here: examples, and the fitting of its trees."""
+"""The scorer of `packetgate.reflex.values` is trained here: examples, and the fitting of its trees."""

@@ -16,10 +16,10 @@ import numpy as np
 from benchmarks.train.filling import examples as known
 from benchmarks.train.filling.examples import Example
 from benchmarks.train.filling.fitting import NOW, fit, groups, same
-from packetgate.deciders.values import filling
-from packetgate.deciders.values.features import FEATURE_NAMES, FEATURES_VERSION, TREES
-from packetgate.deciders.values.parameters import Parameter, parameters_of
-from packetgate.tools.ranking.space import Trees
+from packetgate.reflex.meaning.space import Trees
+from packetgate.reflex.values import filling
+from packetgate.reflex.values.features import FEATURE_NAMES, FEATURES_VERSION, TREES
+from packetgate.reflex.values.parameters import Parameter, parameters_of
 
 UTTERANCES, MADE = 500, 2_500
 CAPITALISED = 0.5

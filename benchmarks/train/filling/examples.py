@@ -12,7 +12,7 @@ from benchmarks.train.data import held_out, rows
 from benchmarks.train.judging import examples as judging
 from benchmarks.train.judging.synthesis import synthesised
 from benchmarks.train.own import catalogues
-from packetgate.deciders.values.parameters import Parameter, parameters_of
+from packetgate.reflex.values.parameters import Parameter, parameters_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 OWN = Path(__file__).with_name("own.jsonl")

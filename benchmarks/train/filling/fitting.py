@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from benchmarks.train.filling.examples import Example
 from benchmarks.train.trees import trees_of
-from packetgate.deciders.values.candidates import Candidate, candidates
-from packetgate.deciders.values.features import FeatureContext, Matrix
-from packetgate.deciders.values.mentions import parse_request
-from packetgate.deciders.values.parameters import Parameter, parameters_of
-from packetgate.tools.ranking.space import Trees
+from packetgate.reflex.meaning.space import Trees
+from packetgate.reflex.values.candidates import Candidate, candidates
+from packetgate.reflex.values.features import FeatureContext, Matrix
+from packetgate.reflex.values.mentions import parse_request
+from packetgate.reflex.values.parameters import Parameter, parameters_of
 
 NOW = datetime(2026, 1, 15, 9)
 SHOWN = 45

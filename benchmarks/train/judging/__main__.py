@@ -7,7 +7,7 @@ vocabulary. What was read and what was reached is printed as it goes, as JSON.
 import argparse
 from pathlib import Path
 
-from packetgate.deciders.judge.judge import JUDGE_WEIGHTS
+from packetgate.reflex.judge.judge import JUDGE_WEIGHTS
 
 STAGES = ("train", "export", "fit")
 

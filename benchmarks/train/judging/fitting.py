@@ -19,10 +19,9 @@ from benchmarks.selection.figures import auroc, same
 from benchmarks.train.data import Source, sources
 from benchmarks.train.filling.examples import sealtools
 from benchmarks.train.own import catalogues
-from packetgate.deciders.reflex.calls import argument_probabilities, log_probability
-from packetgate.deciders.reflex.fit import MIN_TOOL_PROBABILITY, Fit, best_fits
-from packetgate.deciders.reflex.reading import parts_in
-from packetgate.deciders.reflex.signals import (
+from packetgate.reflex.calls import argument_probabilities, log_probability
+from packetgate.reflex.fit import MIN_TOOL_PROBABILITY, Fit, best_fits
+from packetgate.reflex.signals import (
     SIGNALS_FITTED,
     ReflexCallSignals,
     SignalWeights,
@@ -31,6 +30,7 @@ from packetgate.deciders.reflex.signals import (
     serving_probabilities,
 )
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.text.reading import parts_in
 from packetgate.tools.usage.calibration import calibration_error, reliability
 
 SEED = 3

@@ -20,7 +20,7 @@ from benchmarks.train.judging.examples import Example, Tool, labelled, of_awaren
 from benchmarks.train.judging.mining import Embedder, mined
 from benchmarks.train.judging.synthesis import synthesised
 from benchmarks.train.precision import mixed
-from packetgate.deciders.judge.judge import encode_request, encode_tool, joined_tokens
+from packetgate.reflex.judge.judge import encode_request, encode_tool, joined_tokens
 
 if TYPE_CHECKING:
     from packetgate.tools.spec.tool_spec import ToolSpec

@@ -6,7 +6,6 @@ from typing import Any
 import mcp_types
 from fastmcp.tools.base import Tool, ToolResult
 
-from packetgate.deciders.reflex.reading import access_of
 from packetgate.state.context import RoutingContext
 from packetgate.state.printing import compact_json
 from packetgate.state.routing import Risk
@@ -15,6 +14,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import matching_names
 from packetgate.tools.palette.choice import PaletteRequest
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.reading import access_of
 from packetgate.tools.text.tokens import ESTIMATE
 from packetgate.tools.usage.learning import DEFAULT_CONTEXT_TYPE
 

@@ -17,6 +17,7 @@ from packetgate.graph.composition import model_pool, open_tools, sandbox_setting
 from packetgate.graph.records import evaluation_version, read_passport
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import check_database, open_store
+from packetgate.plugins import LEFT_OUT, installed
 from packetgate.state.context import RoutingContext
 from packetgate.state.database_errors import UNDO_CONTENT, check_sqlite, database_problem
 from packetgate.state.errors import PacketgateError
@@ -138,6 +139,14 @@ async def _passport(settings: Settings) -> AsyncIterator[Finding]:
     yield Finding("ok", "evaluated", f"{right}; on {passport.at.astimezone():%Y-%m-%d}")
 
 
+async def _plugins(settings: Settings) -> AsyncIterator[Finding]:
+    plugins = installed()
+    if plugins.by_name:
+        yield Finding("ok", "plug-ins", ", ".join(plugins.by_name))
+    for problem in (*plugins.problems, *plugins.wrong_parts()):
+        yield Finding("note" if LEFT_OUT in problem else "bad", "plug-ins", problem)
+
+
 async def _servers(settings: Settings) -> AsyncIterator[Finding]:
     config = load_config(settings.config_path, settings.root)
     async with open_tools(settings) as hub:
@@ -197,6 +206,7 @@ CHECKS = {
     "settings": _run_settings,
     "models": _models,
     "evaluated": _passport,
+    "plug-ins": _plugins,
     "servers": _servers,
 }
 """Maps the subject of a failed check to the check."""

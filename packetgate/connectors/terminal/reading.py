@@ -3,12 +3,13 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packetgate.connectors.running import InterruptedReadError
 from packetgate.graph.private_files import private_file
-from packetgate.state.errors import RequestError
+from packetgate.state.errors import ConfigError, RequestError
 from packetgate.tools.attached.media import MAX_PICTURE_BYTES
 from packetgate.tools.attached.parts import Part, message_part
 
@@ -25,9 +26,15 @@ def is_at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
+def _is_piped() -> bool:
+    if is_at_terminal() and find_spec("prompt_toolkit") is None:
+        raise ConfigError("prompt_toolkit is not installed: pip install 'packetgate[terminal]'")
+    return not is_at_terminal()
+
+
 def reader() -> LineReader:
     """Return a function that reads a line. It raises EOFError at the end, and InterruptedReadError on Ctrl-C."""
-    if not is_at_terminal():
+    if _is_piped():
         return read_pipe
     from prompt_toolkit import PromptSession
 
@@ -40,7 +47,7 @@ def message_reader(history: Path, completions: dict[str, str]) -> LineReader:
     Ctrl-C clears the input. If the input is empty, Ctrl-C raises InterruptedReadError.
     `completions` maps each completion to its description.
     """
-    if not is_at_terminal():
+    if _is_piped():
         return read_pipe
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import WordCompleter

@@ -3,6 +3,7 @@
 import asyncio
 from decimal import Decimal
 
+from packetgate.deciders.advice import NO_ADVISERS, Advisers
 from packetgate.deciders.language.prompting import (
     answer_pictures,
     conversation,
@@ -15,7 +16,6 @@ from packetgate.deciders.language.prompting import (
 )
 from packetgate.deciders.outcome import REPEATED
 from packetgate.deciders.protocols import Answer
-from packetgate.deciders.reflex.reading import has_question
 from packetgate.models.answers import complete
 from packetgate.models.calling import OfferedTool
 from packetgate.models.source import ModelSource
@@ -26,6 +26,7 @@ from packetgate.state.printing import fenced
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.provenance.values import numbers_in
+from packetgate.tools.text.reading import has_question
 from packetgate.tools.text.result_store import ResultStore
 
 TEMPERATURE = 0.7  # of an answer without tool results
@@ -43,6 +44,8 @@ async def respond_by_model(
     catalogue: Catalogue,
     context: RoutingContext,
     store: ResultStore | None = None,
+    *,
+    advisers: Advisers = NO_ADVISERS,
 ) -> Answer:
     """Return the selecting model's answer if it gave one; otherwise ask the prime model."""
     if packet.response.candidate:
@@ -54,7 +57,7 @@ async def respond_by_model(
     has_calls = bool(packet.tool_routing and packet.tool_routing.all_calls)
     tools: tuple[OfferedTool, ...] = ()
     if model.is_local and not has_calls:
-        offer = await asyncio.to_thread(tool_offer, model, packet, catalogue)
+        offer = await asyncio.to_thread(tool_offer, model, packet, catalogue, advisers)
         tools = offer.tools if packet.context.palette else ()
         messages = await turn_messages(
             model, packet, catalogue, context, offer, max_tokens, pictures=pictures, note=problems

@@ -12,23 +12,10 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
+from packetgate.deciders.advice import NO_ADVISERS, Advisers
 from packetgate.deciders.language.prompting import fenced_text, without_control_tokens
 from packetgate.deciders.packets import facts_of
-from packetgate.deciders.protocols import Review, SelectedCall, Selection
-from packetgate.deciders.reflex.calls import (
-    call_signals,
-    objections_to,
-    reflex_call_signals,
-    review_of_missing_tool,
-    select,
-)
-from packetgate.deciders.reflex.signals import (
-    call_log_odds,
-    is_known_builtin,
-    log_odds,
-    logistic,
-    reflex_call_probability,
-)
+from packetgate.deciders.protocols import Review, Selection
 from packetgate.gate.confidence import CallReview
 from packetgate.gate.requests import traced_call
 from packetgate.models.calling import WordProbabilities, WrittenCall
@@ -37,10 +24,8 @@ from packetgate.prompts.rendering import render
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import compact_json
-from packetgate.state.routing import ToolCall
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.learned import DIGITS, load_json
-from packetgate.tools.provenance.values import find_words, fold_text
+from packetgate.tools.learned import DIGITS, load_json, log_odds, logistic
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 EVIDENCE_FITTED = Path(__file__).with_name("evidence.json")
@@ -50,7 +35,7 @@ _MIN_PROBABILITY = 1e-3
 _MAX_LOG_ODDS = 3.0  # of one piece of evidence
 _APPROVED = 0.5
 _MIN_PROPOSED = 0.1  # lowest probability of a proposed call: below 0.1, one call in fourteen was right
-_SURE = 0.8  # probability from which a call of `reflex` is made without asking a slow model
+_SURE = 0.8  # probability from which a proposed call is made without asking a slow model
 _MAX_YES_LOG_ODDS = 4.0  # models rarely exceed these log odds of a yes
 
 
@@ -58,16 +43,16 @@ class CallEvidence(NamedTuple):
     """Evidence for a call. Each weight in `evidence.json` has the name of its piece of evidence."""
 
     always: float = 1.0  # constant: its weight is the intercept
-    same: float = 0.0  # `reflex` would make this call
-    read: float = 0.0  # log odds of `reflex` for a call that it would make
-    judged: float = 0.0  # log odds of `reflex` for any other call
+    same: float = 0.0  # a scorer would make this call
+    read: float = 0.0  # log odds of a scorer for a call that it would make
+    judged: float = 0.0  # log odds of a scorer for any other call
     written: float = 0.0  # the model wrote the call; otherwise `name` and `arguments` are 0
     name: float = 0.0  # log odds of the tool's name
     arguments: float = 0.0  # log probability of all arguments
     yes: float = 0.0  # log odds of the prime model's yes
     acts: float = 0.0  # log odds that the model calls a tool
     passed_over: float = 0.0  # the model made another call, or no call
-    practised: float = 0.0  # `reflex` would make this call, and its tool is built in
+    practised: float = 0.0  # a scorer would make this call, and it knows its tool well
 
     @classmethod
     def from_signals(cls, signals: Mapping[str, float]) -> "CallEvidence":
@@ -136,48 +121,6 @@ def evidence_from_tokens(call: WrittenCall, call_probability: float | None) -> d
     return {name: round(value, DIGITS) for name, value in evidence.items()}
 
 
-def evidence_from_request(
-    call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, reflex: Selection
-) -> dict[str, float]:
-    """Return the evidence for a call from the request and the selection of `reflex`. Blocking."""
-    signals = call_signals(call, packet, catalogue)
-    same_tool = [other.params for other in reflex.calls if other.tool_name == call.tool_name]
-    is_same = call.params in same_tool
-    if is_same:
-        odds = log_odds(reflex_call_probability(reflex_call_signals(call, packet, catalogue)[0]))
-    else:
-        odds = call_log_odds(signals)
-    names = {other.tool_name for other in reflex.calls} | {*reflex.asked_argument[:1]}
-    words = packet.content.user_words
-    from_reflex = {
-        "practised": float(is_same and is_known_builtin(catalogue[call.tool_name])),
-        "read" if is_same else "judged": odds,
-        "same": float(is_same or any(_are_equivalent(call.params, params, words) for params in same_tool)),
-        "other": float(bool(names) and call.tool_name not in names),
-        "nothing": float(reflex.action == "none"),
-    }
-    from_words = {name: value for name, value in signals._asdict().items() if name not in {"always", "words"} and value}
-    return {name: round(value, DIGITS) for name, value in (from_words | from_reflex).items()}
-
-
-def _are_equivalent(params: Mapping[str, Any], others: Mapping[str, Any], request: str) -> bool:
-    """Return whether each value equals the other call's value, or is a longer text of the request that contains it."""
-
-    def contains(text: str, part: str) -> bool:
-        return find_words(fold_text(text), fold_text(part)) >= 0
-
-    return params.keys() == others.keys() and all(
-        value == others[name]
-        or (
-            isinstance(value, str)
-            and isinstance(others[name], str)
-            and contains(value, others[name])
-            and contains(request, value)
-        )
-        for name, value in params.items()
-    )
-
-
 async def yes_no_probabilities(
     model: Model, request: str, spec: ToolSpec, params: Mapping[str, Any]
 ) -> WordProbabilities:
@@ -212,7 +155,12 @@ _EXAMPLES: tuple[tuple[str, str, str, dict[str, Any], str], ...] = (
 
 
 async def review_by_evidence(
-    model: Model, packet: CognitionPacket, catalogue: Catalogue, *, threshold: float | None = None
+    model: Model,
+    packet: CognitionPacket,
+    catalogue: Catalogue,
+    *,
+    threshold: float | None = None,
+    advisers: Advisers = NO_ADVISERS,
 ) -> Review:
     """Return the review of a pass's calls, from all evidence and the model's yes or no.
 
@@ -220,20 +168,26 @@ async def review_by_evidence(
         threshold: given if the model also selected the calls. The model is then asked about a call only if its answer
             can move the call's probability across this threshold.
     """
-    reflex = await asyncio.to_thread(select, packet, catalogue)
+    calls = packet.routing.calls
+    known = [call for call in calls if call.tool_name in catalogue]
+    scores = await asyncio.to_thread(advisers.scores, known, packet, catalogue)
+    scored = {call.call_id: score for call, score in zip(known, scores, strict=True)}
     reviews, usage, source = [], TokenUsage(), ConfidenceSource.CALIBRATED
-    for call in packet.routing.calls:
+    for call in calls:
         spec = catalogue.get(call.tool_name)
         if spec is None:
-            reviews.append(review_of_missing_tool(call))
+            reviews.append(CallReview.of_missing_tool(call))
             continue
-        evidence = call.evidence | await asyncio.to_thread(evidence_from_request, call, packet, catalogue, reflex)
+        score = scored[call.call_id]
+        evidence = {**call.evidence, **score.evidence}
         extremes = (-_MAX_YES_LOG_ODDS, _MAX_YES_LOG_ODDS)
         lowest, highest = (correctness_probability({**evidence, "yes": odds}) for odds in extremes)
+        verdict = "the model was not asked"
         if threshold is None or lowest < threshold <= highest:
-            verdict = await yes_no_probabilities(model, packet.content.user_words, spec, call.params)
-            usage += verdict.usage
-            evidence |= {"yes": round(log_odds(verdict.by_word[YES]), DIGITS)}
+            answer = await yes_no_probabilities(model, packet.content.user_words, spec, call.params)
+            usage += answer.usage
+            evidence |= {"yes": round(log_odds(answer.by_word[YES]), DIGITS)}
+            verdict = f"the model says {YES if evidence['yes'] >= 0 else NO}"
         probability = correctness_probability(evidence)
         reviews.append(
             CallReview(
@@ -242,69 +196,52 @@ async def review_by_evidence(
                 confidence=probability,
                 confidence_source=source,
                 evidence=evidence,
-                reasoning="; ".join([*_reasons(evidence), *(why for _, why in objections_to(call, packet))]),
+                reasoning="; ".join([verdict, *score.reasons]),
             )
         )
     return Review(reviews=tuple(reviews), confidence_source=source, decided_by="model", usage=usage)
 
 
-_REASONS = {
-    "same": "the rule-based decider selects the same call",
-    "other": "the rule-based decider selects another tool",
-    "nothing": "the rule-based decider selects no tool",
-    "invented": "an argument has no source in the request",
-    "added": "an optional argument has no source in the request",
-    "left": "a value in the request is unused",
-}
-
-
-def _reasons(evidence: Mapping[str, float]) -> list[str]:
-    yes = evidence.get("yes")
-    verdict = "the model was not asked" if yes is None else f"the model says {'yes' if yes >= 0 else 'no'}"
-    return [verdict, *(why for name, why in _REASONS.items() if evidence.get(name))]
-
-
-def select_if_sure(reflex: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection | None:
-    """Return the selection of `reflex` if its calls are right with a probability of at least 0.8. Blocking."""
-    if reflex.action != "call" or min(_probabilities(reflex, reflex, packet, catalogue)) < _SURE:
+def select_if_sure(
+    proposal: Selection, packet: CognitionPacket, catalogue: Catalogue, advisers: Advisers
+) -> Selection | None:
+    """Return a proposal if its calls are right with a probability of at least 0.8. Blocking."""
+    if proposal.action != "call" or min(_probabilities(proposal, packet, catalogue, advisers)) < _SURE:
         return None
-    return reflex.changed(reasoning=f"{reflex.reasoning}; certain enough to skip the model")
+    return proposal.changed(reasoning=f"{proposal.reasoning}; certain enough to skip the model")
 
 
 def likelier_selection(
-    chosen: Selection, reflex: Selection, packet: CognitionPacket, catalogue: Catalogue
+    chosen: Selection, proposal: Selection, packet: CognitionPacket, catalogue: Catalogue, advisers: Advisers
 ) -> Selection:
-    """Return the model's selection or that of `reflex`, whichever is more probable. Leave out improbable calls.
-
-    Blocking.
-    """
-    if reflex.action == "describe" or chosen.action == "clarify":
+    """Return the more probable one of the model's selection and the proposal, without improbable calls. Blocking."""
+    if proposal.action == "describe" or chosen.action == "clarify":
         return chosen
     if chosen.call_probability is not None:
         evidence = {"acts": round(log_odds(chosen.call_probability), DIGITS), "passed_over": 1.0}
-        reflex = reflex.changed(calls=tuple(call.changed(evidence=call.evidence | evidence) for call in reflex.calls))
-    probabilities = _probabilities(chosen, reflex, packet, catalogue)
-    reflex_probability = min(_probabilities(reflex, reflex, packet, catalogue), default=0.0)
+        calls = tuple(call.changed(evidence=call.evidence | evidence) for call in proposal.calls)
+        proposal = proposal.changed(calls=calls)
+    probabilities = _probabilities(chosen, packet, catalogue, advisers)
+    proposal_probability = min(_probabilities(proposal, packet, catalogue, advisers), default=0.0)
     rated = zip(chosen.calls, probabilities, strict=True)
     probable = [(call, probability) for call, probability in rated if probability >= _MIN_PROPOSED]
     lowest = min((probability for _, probability in probable), default=0.0)
-    if reflex_probability > max(lowest, _MIN_PROPOSED):
-        return reflex.replacing(chosen)
+    if proposal_probability > max(lowest, _MIN_PROPOSED):
+        return proposal.replacing(chosen)
     if probable or not chosen.calls:
         return chosen.with_calls([call for call, _ in probable])
-    return reflex.with_calls(()).replacing(chosen)
+    return proposal.with_calls(()).replacing(chosen)
 
 
 def _probabilities(
-    selection: Selection, reflex: Selection, packet: CognitionPacket, catalogue: Catalogue
+    selection: Selection, packet: CognitionPacket, catalogue: Catalogue, advisers: Advisers
 ) -> list[float]:
-    """Return the probability of each call of a selection, which is the model's or that of `reflex`."""
+    """Return the probability of each call of a selection; 0 for an unknown tool."""
     facts = facts_of(packet, catalogue)
-
-    def probability(selected: SelectedCall) -> float:
-        if selected.tool_name not in catalogue:
-            return 0.0
-        call = traced_call(catalogue[selected.tool_name], selected.params, facts)
-        return correctness_probability(selected.evidence | evidence_from_request(call, packet, catalogue, reflex))
-
-    return [probability(selected) for selected in selection.calls]
+    known = [selected for selected in selection.calls if selected.tool_name in catalogue]
+    calls = [traced_call(catalogue[one.tool_name], one.params, facts) for one in known]
+    scores = iter(advisers.scores(calls, packet, catalogue))
+    return [
+        correctness_probability({**one.evidence, **next(scores).evidence}) if one.tool_name in catalogue else 0.0
+        for one in selection.calls
+    ]

@@ -14,8 +14,8 @@ from itertools import accumulate
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages import ToolCall as MessageCall
 
+from packetgate.deciders.advice import NO_ADVISERS, Advisers
 from packetgate.deciders.outcome import ALL_TOOLS
-from packetgate.deciders.reflex.fit import fits_by_part
 from packetgate.models.calling import OfferedTool
 from packetgate.models.model import Model
 from packetgate.models.pictures import Picture, with_pictures, without_pictures
@@ -79,10 +79,12 @@ class ToolOffer:
         return next((spec for spec in self.specs if spec.name == name), None)
 
 
-def tool_offer(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> ToolOffer:
+def tool_offer(
+    model: Model, packet: CognitionPacket, catalogue: Catalogue, advisers: Advisers = NO_ADVISERS
+) -> ToolOffer:
     """Return the tools to offer from the palette. A slow model in this process gets few tools in full. Blocking."""
     entries = {entry.tool_name: entry for entry in packet.context.palette if entry.tool_name in catalogue}
-    full = _full_tools(model, packet, catalogue, entries)
+    full = _full_tools(model, packet, catalogue, entries, advisers)
     names = [*dict.fromkeys([*full, *sorted(entries)])]
     names.sort(key=lambda name: entries[name].reason != "permanent")
     specs = tuple(catalogue[name] for name in names if name in full)
@@ -98,13 +100,17 @@ def tool_offer(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> T
 
 
 def _full_tools(
-    model: Model, packet: CognitionPacket, catalogue: Catalogue, entries: Mapping[str, PaletteEntry]
+    model: Model,
+    packet: CognitionPacket,
+    catalogue: Catalogue,
+    entries: Mapping[str, PaletteEntry],
+    advisers: Advisers,
 ) -> list[str]:
     full = sorted(name for name, entry in entries.items() if entry.detail == "full")
     limit, count = _tool_token_limit(model), model.token_counter
     if len(full) <= (MIN_FULL_TOOLS if limit and count else _MAX_FULL_TOOLS):
         return full
-    fitting = [fit.spec.name for fits in fits_by_part(packet, catalogue).values() for fit in fits]
+    fitting = advisers.likely_tools(packet, catalogue)
     required = [name for name in full if entries[name].reason in _REQUIRED]
     by_rank = sorted(full, key=lambda name: (-entries[name].score, name))
     ordered = list(dict.fromkeys([*required, *(name for name in fitting if name in full), *by_rank]))

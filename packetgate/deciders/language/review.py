@@ -3,6 +3,7 @@
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, ConfigDict
 
+from packetgate.deciders.advice import NO_ADVISERS, Advisers
 from packetgate.deciders.language.evidence import review_by_evidence
 from packetgate.deciders.language.prompting import earlier_requests, fenced_text
 from packetgate.deciders.protocols import Review, Reviewer
@@ -42,13 +43,15 @@ async def review_by_model(
     packet: CognitionPacket,
     catalogue: Catalogue,
     context: RoutingContext,
+    *,
     lite: ModelSource | None = None,
+    advisers: Advisers = NO_ADVISERS,
 ) -> Review:
     """Return the prime model's review: one request for all calls, or one for each call to a model in this process."""
     model = await source()
     if model.is_local:
         threshold = context.confidence_threshold if await is_model_of(model, lite) else None
-        return await review_by_evidence(model, packet, catalogue, threshold=threshold)
+        return await review_by_evidence(model, packet, catalogue, threshold=threshold, advisers=advisers)
     calls = packet.routing.calls
     numbers = _numbers(len(calls))
 

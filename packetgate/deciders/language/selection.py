@@ -8,6 +8,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
+from packetgate.deciders.advice import NO_ADVISERS, Advisers
 from packetgate.deciders.language.evidence import evidence_from_tokens, likelier_selection, needs_call, select_if_sure
 from packetgate.deciders.language.prompting import (
     ASK,
@@ -23,9 +24,6 @@ from packetgate.deciders.language.prompting import (
 from packetgate.deciders.language.selection_form import SelectionAnswer, selection_form, selection_system
 from packetgate.deciders.packets import facts_of
 from packetgate.deciders.protocols import SelectedCall, Selection
-from packetgate.deciders.reflex.calls import select
-from packetgate.deciders.reflex.fit import probability_of_tool
-from packetgate.deciders.reflex.reading import parts_in
 from packetgate.models.answers import streaming_caller
 from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall
 from packetgate.models.model import ChatCaller, Model
@@ -47,6 +45,7 @@ from packetgate.tools.checks.checking import CheckedCall, repair_and_validate
 from packetgate.tools.provenance.flagging import origins_of
 from packetgate.tools.provenance.sources import SourceTexts
 from packetgate.tools.provenance.values import leaves
+from packetgate.tools.text.reading import parts_in
 from packetgate.tools.text.result_store import ResultStore
 from packetgate.tools.text.words import words_in, words_of
 
@@ -64,6 +63,7 @@ async def select_by_model(
     store: ResultStore | None = None,
     *,
     prime: ModelSource | None = None,
+    advisers: Advisers = NO_ADVISERS,
 ) -> Selection:
     """Return the lite model's selection; an invalid call is corrected once.
 
@@ -74,7 +74,9 @@ async def select_by_model(
         # with pictures, the answer is left to its own stage, which reports pictures that the model cannot read
         may_answer = not (pictures or packet.context.earlier_pictures) and await is_model_of(model, prime)
         try:
-            return await select_natively(model, packet, catalogue, context, pictures, may_answer=may_answer)
+            return await select_natively(
+                model, packet, catalogue, context, pictures, may_answer=may_answer, advisers=advisers
+            )
         except ToolsRefusedError:
             pass  # the model may still answer in JSON
     return await select_in_form(model, packet, catalogue, context, pictures)
@@ -88,8 +90,9 @@ async def select_natively(
     pictures: Sequence[Picture] = (),
     *,
     may_answer: bool = False,
+    advisers: Advisers = NO_ADVISERS,
 ) -> Selection:
-    """Return the selection of a model that is offered tools. A slow model is not asked if `reflex` is sure.
+    """Return the selection of a model that is offered tools. A slow model is not asked if a proposal is sure.
 
     Args:
         may_answer: whether text without a call is the turn's answer.
@@ -97,12 +100,13 @@ async def select_natively(
     Raises:
         ToolsRefusedError: the server accepts no tools.
     """
-    reflex = await asyncio.to_thread(select, packet, catalogue) if model.is_local else None
-    if reflex and is_slow(model):
-        sure = await asyncio.to_thread(select_if_sure, reflex, packet, catalogue)
+    proposal = await asyncio.to_thread(advisers.propose, packet, catalogue) if model.is_local else None
+    if proposal and is_slow(model):
+        sure = await asyncio.to_thread(select_if_sure, proposal, packet, catalogue, advisers)
         if sure:
             return sure
-    offer, max_tokens = await asyncio.to_thread(tool_offer, model, packet, catalogue), context.selection_max_tokens
+    offer = await asyncio.to_thread(tool_offer, model, packet, catalogue, advisers)
+    max_tokens = context.selection_max_tokens
     streams = may_answer and not model.is_local
     if streams:
         max_tokens = max(max_tokens, context.answer_max_tokens)
@@ -113,15 +117,15 @@ async def select_natively(
     selector = ModelSelector(model, packet, catalogue, context, sampling | {"max_tokens": max_tokens}, caller=caller)
     chosen = await selector.select(messages, offer.tools)
     if chosen.action == "none" and chosen.call_probability is not None and offer.specs:
-        tool_probability = await asyncio.to_thread(probability_of_tool, packet, catalogue)
-        if needs_call(chosen.call_probability, tool_probability) >= CALL_NEEDED:
+        tool_probability = await asyncio.to_thread(advisers.probability_of_tool, packet, catalogue)
+        if tool_probability is not None and needs_call(chosen.call_probability, tool_probability) >= CALL_NEEDED:
             palette_tools = [tool for tool in offer.tools if offer.spec(tool.name)]
             chosen = await selector.select(messages, palette_tools, must_call=True)
     if not may_answer:
         chosen = chosen.changed(text="")
-    if reflex is None or chosen.call_probability is None:  # the selections cannot be compared without a measurement
+    if proposal is None or chosen.call_probability is None:  # the selections cannot be compared without a measurement
         return chosen
-    return await asyncio.to_thread(likelier_selection, chosen, reflex, packet, catalogue)
+    return await asyncio.to_thread(likelier_selection, chosen, proposal, packet, catalogue, advisers)
 
 
 async def select_in_form(

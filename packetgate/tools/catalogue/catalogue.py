@@ -11,7 +11,7 @@ from packetgate.tools.catalogue.chains import CHAINS
 from packetgate.tools.catalogue.ledger import LONG_TOKENS, capabilities_ledger, full_ledger, primary_tools
 from packetgate.tools.catalogue.preferences import Preferences, matching_names, normalized_kind
 from packetgate.tools.policy.rules import is_always_denied
-from packetgate.tools.ranking.ranking import IN_MEMORY, Ranking, SemanticModel
+from packetgate.tools.ranking.ranking import Ranker, Ranking
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
 
@@ -26,7 +26,7 @@ class Catalogue(dict[str, ToolSpec]):
     """All tools by canonical name, sorted by name. It is never modified, so threads can share it."""
 
     def __init__(
-        self, specs: Iterable[ToolSpec] = (), preferences: Preferences | None = None, meaning: SemanticModel = IN_MEMORY
+        self, specs: Iterable[ToolSpec] = (), preferences: Preferences | None = None, meaning: Ranker | None = None
     ) -> None:
         """Create a catalogue of `specs` with the preferences applied."""
         self.preferences = preferences or Preferences()

@@ -12,7 +12,7 @@ from packetgate.state.routing import Risk, ToolResult
 from packetgate.state.sections import ServerHealth
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences
-from packetgate.tools.ranking.ranking import IN_MEMORY, SemanticModel
+from packetgate.tools.ranking.ranking import Ranker
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.servers.server import Server
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -43,7 +43,7 @@ class McpHub:
         *,
         patience_s: float = START_PATIENCE_S,
         preferences: Preferences | None = None,
-        meaning: SemanticModel = IN_MEMORY,
+        meaning: Ranker | None = None,
     ) -> None:
         self._servers = {server.name: server for server in servers}
         self.tools_changed = asyncio.Event()

@@ -27,7 +27,7 @@ from packetgate.tools.builtin.undoing import undoing_tools
 from packetgate.tools.catalogue.chains import CHAINS, ToolChain
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.policy.rules import Rule
-from packetgate.tools.ranking.ranking import IN_MEMORY, SemanticModel
+from packetgate.tools.ranking.ranking import Ranker
 from packetgate.tools.risk.registry import Registry, load_registry
 from packetgate.tools.servers.config import BUILT_IN_NAMES, McpConfig, ServerConfig
 from packetgate.tools.servers.hub import McpHub
@@ -130,7 +130,7 @@ async def open_hub(
     preferences: Preferences | None = None,
     sandbox: SandboxSettings | None = None,
     kept: ResultStore | None = None,
-    meaning: SemanticModel = IN_MEMORY,
+    meaning: Ranker | None = None,
     caller_reads_results: bool = False,
     other_servers: Iterable[Server] = (),
     registry_file: Path | None = None,

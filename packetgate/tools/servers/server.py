@@ -1,7 +1,8 @@
 """A server of tools, and its state. Tools of this process are called directly, without MCP."""
 
-from collections.abc import Callable, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from packetgate.state.routing import ToolResult
 from packetgate.state.sections import ServerHealth
@@ -79,3 +80,12 @@ class Server:
         """Mark the server as failed, with the error as its problem."""
         self.state, self.problem = "failed", str(error)
         self.on_change()
+
+
+@runtime_checkable
+class Toolset(Protocol):
+    """A source of tools, which a plug-in registers."""
+
+    def servers(self, root: Path) -> Sequence[Server]:
+        """Return new servers, which a router with files below `root` opens and closes."""
+        ...

@@ -16,3 +16,25 @@ WRITE_VERBS = frozenset(
 EXECUTE_VERBS = frozenset(
     "bash call command deploy eval exec execute launch powershell run script shell sh spawn start sudo".split()
 )
+
+SENSES: dict[str, frozenset[str]] = {
+    "read": frozenset(
+        "cat display explain get open print quote read say says see show summarise summarize tell view".split()
+    ),
+    "list": frozenset("enumerate list ls show".split()),
+    "search": frozenset("find grep look lookup query search where".split()),
+    "write": frozenset("create generate make note overwrite put record save store write".split()),
+    "append": frozenset("add append".split()),
+    "execute": frozenset("call execute launch run start".split()),
+    "convert": frozenset("convert translate".split()),
+    "delete": frozenset("delete drop erase remove".split()),
+}
+"""Verbs in requests, by the verb in tool names that they may mean."""
+KNOWN_VERBS = frozenset("check compare count describe fetch".split()).union(
+    *SENSES.values(), WRITE_VERBS, EXECUTE_VERBS
+)
+"""Verbs that begin a request."""
+WRITES = (WRITE_VERBS | SENSES["write"] | SENSES["append"] | SENSES["delete"]) - (
+    SENSES["read"] | SENSES["search"] | SENSES["execute"]
+)
+EXECUTES = SENSES["execute"] | EXECUTE_VERBS

@@ -88,6 +88,7 @@ async def test_the_note_of_a_pass_is_in_the_prompt(model: ModelSource, scripted_
     assert "the rest was skipped" in last(scripted_openai)
 
 
+@pytest.mark.reflex
 @pytest.mark.parametrize("broken", [HttpError(500), ""])
 async def test_an_unusable_answer_falls_back_to_reflex(model: ModelSource, scripted_openai: ScriptedOpenAI, broken):
     scripted_openai.script(broken, broken)

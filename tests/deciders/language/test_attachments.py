@@ -4,9 +4,9 @@ from support.packets import CONTEXT, FILES, asking
 from support.prompts import last, sent
 from support.scripted_openai import ScriptedOpenAI
 
+from packetgate.deciders.fallback import respond_plainly
 from packetgate.deciders.language.answer import respond_by_model
 from packetgate.deciders.language.prompting import ATTACHED_CHARS
-from packetgate.deciders.reflex.answer import respond_by_reflex
 from packetgate.models.source import ModelSource
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Attachment
@@ -39,5 +39,5 @@ async def test_attachments_share_the_size_limit(model: ModelSource, scripted_ope
 
 
 async def test_without_a_model_an_attachment_is_reported_as_unread():
-    answer = await respond_by_reflex(attached("apples"), FILES, CONTEXT)
+    answer = await respond_plainly(attached("apples"), FILES, CONTEXT)
     assert "Attachments were not read, because no language model is configured: 0.txt." in answer.text

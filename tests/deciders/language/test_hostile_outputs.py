@@ -13,7 +13,7 @@ from support.hostile_spelling import SPELLING
 from support.packets import CONTEXT, FILES, done, packet
 from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.deciders.choosing import language_deciders, select_by_reflex
+from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.outcome import routing_after_selection
 from packetgate.deciders.packets import facts_of
 from packetgate.deciders.protocols import FAILED_REVIEW, Selection
@@ -24,6 +24,7 @@ from packetgate.models.model import Model
 from packetgate.models.openai.connect import connect
 from packetgate.models.options import ModelOptions
 from packetgate.models.source import ModelSource
+from packetgate.reflex.plugin import select_by_reflex
 from packetgate.state.errors import DecisionError
 from packetgate.state.routing import ToolRouting
 from packetgate.state.transitions import ToolExecutionStatus
@@ -69,6 +70,7 @@ async def test_accepted_selections(row: Hostile):
     assert (selection.decided_by, selection.is_fallback, model.unasked) == ("model", False, 1)
 
 
+@pytest.mark.reflex
 @pytest.mark.parametrize("row", [row for row in SELECTIONS if row.expected.kind == "refused"], ids=lambda row: row.id)
 async def test_rejected_selections(row: Hostile):
     """After one invalid output the model corrects it; after two, `reflex` decides."""

@@ -3,7 +3,8 @@
 import pytest
 from support.packets import CONTEXT, Shelf, asking, done, packet, with_output
 
-from packetgate.deciders.reflex.intent import detect_certain_intent
+from packetgate.deciders.choosing import reflex_deciders
+from packetgate.deciders.intent import detect_certain_intent
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Access
 from packetgate.state.transitions import ToolExecutionStatus
@@ -55,7 +56,9 @@ async def test_a_later_pass_follows_the_selections_statement(routing: ToolRoutin
     assert (await detect_certain_intent(later, Shelf(), CONTEXT)).needs_tool is needs_tool
 
 
+@pytest.mark.reflex
 @pytest.mark.parametrize(("words", "needs_tool"), [("Read a.txt", False), ("Read a.txt, then write it to b.txt", True)])
 async def test_without_a_statement_the_steps_of_the_request_decide(words: str, needs_tool: bool):
     later = packet(words, EXECUTED)
-    assert (await detect_certain_intent(later, Shelf(), CONTEXT)).needs_tool is needs_tool
+    decision = await detect_certain_intent(later, Shelf(), CONTEXT, rules=reflex_deciders().intent)
+    assert decision.needs_tool is needs_tool

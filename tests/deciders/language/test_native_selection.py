@@ -8,6 +8,7 @@ import pytest
 from support.gguf_model import write_tiny_gguf
 from support.packets import CONTEXT, FILES, done, packet, tool, with_output
 
+from packetgate.deciders.advice import Advisers
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.language.answer import respond_by_model
 from packetgate.deciders.language.evidence import likelier_selection, review_by_evidence
@@ -19,10 +20,11 @@ from packetgate.deciders.language.selection import (
 )
 from packetgate.deciders.packets import facts_of
 from packetgate.deciders.protocols import SelectedCall, Selection
-from packetgate.deciders.reflex.calls import select as select_by_reading
 from packetgate.models.calling import CallAnswer, WrittenCall
 from packetgate.models.llama.call_syntax import DEFAULT_SYNTAX
 from packetgate.models.llama.model import LlamaCppModel
+from packetgate.plugins import installed
+from packetgate.reflex.calls import select as select_by_reading
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -42,9 +44,10 @@ def writing(llama_cpp_installed: None, tmp_path: Path) -> Writing:
 async def select(
     model: LlamaCppModel, request: str = "Read a.txt", context: RoutingContext = GREEDY, **palette: str
 ) -> Selection:
-    return await select_natively(model, packet(request, **palette), FILES, context)
+    return await select_natively(model, packet(request, **palette), FILES, context, advisers=ADVISERS)
 
 
+ADVISERS = Advisers.of(installed())
 UNCLEAR = "What was it again that I put into a.txt, can you tell me?"
 """A request for which `reflex` is not sure of a call."""
 
@@ -62,7 +65,7 @@ async def test_a_call_has_its_arguments_and_probabilities(writing: Writing):
 
 def test_few_tools_are_offered_in_full(writing: Writing):
     model = writing("Hello")
-    offer = tool_offer(model, packet("Read a.txt"), FILES)
+    offer = tool_offer(model, packet("Read a.txt"), FILES, ADVISERS)
     assert len(FILES) > MIN_FULL_TOOLS == len(offer.specs)
     assert offer.tools[0].name == "files.read_file"
     others = {*FILES} - {one.name for one in offer.specs}
@@ -179,7 +182,7 @@ def test_an_improbable_call_is_not_made(request_: str, made_up: tuple[str, dict[
     call = SelectedCall(tool_name=name, params=params, evidence={"written": 1.0, **told[how_sure]})
     chosen = Selection(action="call", calls=(call,), confidence=0.7, decided_by="model", reasoning="")
     given = packet(request_)
-    found = likelier_selection(chosen, select_by_reading(given, FILES), given, FILES)
+    found = likelier_selection(chosen, select_by_reading(given, FILES), given, FILES, ADVISERS)
     assert found.action == (action if how_sure == "not" else "call")
 
 
@@ -196,7 +199,9 @@ async def test_the_selecting_model_reviews_only_if_it_can_decide(writing: Writin
         update={"evidence": {"written": 1.0, "name": 7.0, "arguments": 0.0}}
     )
     given = packet("Read a.txt", sure)
-    spared, asked = [await review_by_evidence(model, given, FILES, threshold=one) for one in (0.5, None)]
+    spared, asked = [
+        await review_by_evidence(model, given, FILES, threshold=one, advisers=ADVISERS) for one in (0.5, None)
+    ]
     assert spared.usage == TokenUsage()
     assert asked.usage.input_tokens > 0
     assert "yes" in asked.reviews[0].evidence.keys() - spared.reviews[0].evidence.keys()

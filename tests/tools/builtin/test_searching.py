@@ -6,7 +6,7 @@ import pytest
 
 from packetgate.tools.builtin import tree
 from packetgate.tools.builtin.corpus import Corpus
-from packetgate.tools.builtin.paths import Root
+from packetgate.tools.builtin.files import Root
 from packetgate.tools.builtin.tree import UNREADABLE
 
 POEM = "The owl and the pussycat\nwent to sea\nin a beautiful\npea-green boat.\n"

@@ -51,6 +51,7 @@ def test_a_palette_is_within_the_budget(budget: int):
     assert 0 < cost(chosen, MANY) <= budget
 
 
+@pytest.mark.reflex
 @pytest.mark.parametrize("words", ["read a note", "zephyr"])
 @pytest.mark.parametrize(("size", "budget"), [(8, 2_000), (128, 300), (128, 20_000)])
 def test_learned_uses_remove_no_tool(words: str, size: int, budget: int):
@@ -253,6 +254,7 @@ def test_better_ranked_tools_are_shown_in_more_detail():
     assert all(one.score > 0 for one in chosen)
 
 
+@pytest.mark.reflex
 def test_tools_with_much_lower_scores_are_shown_in_less_detail():
     others = [a_tool(f"office.{verb}_task", f"{verb.capitalize()} a task.") for verb in ("list", "close", "find")]
     catalogue = Catalogue([*SPECS, *others])

@@ -7,9 +7,9 @@ from support.packets import asking, done, packet, with_error, with_output
 from support.usage import NOON, turn, used
 
 from packetgate.state.base import ConfidenceSource, ErrorType
-from packetgate.state.routing import ToolExecutionStatus as Status
 from packetgate.state.routing import ToolResult
 from packetgate.state.sections import Access
+from packetgate.state.transitions import ToolExecutionStatus as Status
 from packetgate.tools.usage.record import (
     MAX_LABEL_CHARS,
     RECORDED_CHARS,

@@ -1,1 +1,0 @@
-"""Deciders that need no model: words, schemas and checks."""

@@ -1,0 +1,155 @@
+"""Plug-ins: parts that register for the seams of Packetgate.
+
+A plug-in is an object with a `name` and, for each kind of part, a list of such parts. An entry point of the group
+`packetgate.plugins` names it, or `create_router` takes it as an argument. The parts of this distribution register by
+entry points too. This module imports no other room, so that every room can ask for its kind of parts.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from threading import Lock
+from typing import Any
+
+from packetgate.state.errors import ConfigError
+
+LEFT_OUT = "left out"
+GROUP = "packetgate.plugins"
+"""Group of the entry points."""
+KINDS: Mapping[str, str] = {
+    "rankers": "packetgate.tools.ranking.ranking:Ranker",
+    "proposers": "packetgate.deciders.advice:Proposer",
+    "scorers": "packetgate.deciders.advice:Scorer",
+    "deciders": "packetgate.deciders.protocols:Deciders",
+    "toolsets": "packetgate.tools.servers.server:Toolset",
+}
+"""Kinds of parts, and the class or the run-time protocol of each."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A plug-in. Any other object with a `name` and some of these fields serves as well."""
+
+    name: str
+    needs: Sequence[str] = ()
+    """Modules without which the plug-in is left out."""
+    install: str = ""
+    """What to install for these modules, such as `packetgate[reflex]`."""
+    rankers: Sequence[Any] = ()
+    """They rank tools for a request, before the core's ranking by words."""
+    proposers: Sequence[Any] = ()
+    """They propose calls beside a model."""
+    scorers: Sequence[Any] = ()
+    """They give evidence for a call."""
+    deciders: Sequence[Any] = ()
+    """`Deciders` for use without a model, and in place of a model that gives no usable answer."""
+    toolsets: Sequence[Any] = ()
+    """They bring tools."""
+
+
+@dataclass(frozen=True)
+class Plugins:
+    """Plug-ins that were registered, in order. Threads can share it."""
+
+    by_name: Mapping[str, Any] = field(default_factory=dict)
+    problems: Sequence[str] = ()
+    """One line for each plug-in that cannot be used, and for each that is left out."""
+    _parts: dict[str, tuple[Any, ...]] = field(default_factory=dict, init=False, repr=False)
+    _lock: Lock = field(default_factory=Lock, init=False, repr=False)
+
+    def parts(self, kind: str) -> tuple[Any, ...]:
+        """Return the parts of a kind of `KINDS`, in the order of their plug-ins."""
+        with self._lock:
+            if kind not in self._parts:
+                self._parts[kind] = tuple(part for plugin in self.by_name.values() for part in _parts_of(plugin, kind))
+            return self._parts[kind]
+
+    def part(self, kind: str) -> Any:
+        """Return the first part of a kind, or None."""
+        return next(iter(self.parts(kind)), None)
+
+    def wrong_parts(self) -> list[str]:
+        """Return one line for each part that does not have the form of its kind. Imports the modules of all kinds."""
+        return [
+            f"{plugin.name}: {type(part).__name__} is no {form.__name__}, as {kind} must be"
+            for kind in KINDS
+            for form in [_form_of(kind)]
+            for plugin in self.by_name.values()
+            for part in getattr(plugin, kind, ())
+            if not isinstance(part, form)
+        ]
+
+
+@cache
+def installed() -> Plugins:
+    """Return the plug-ins of the installed distributions, by name. One that cannot be used leaves the others alone."""
+    by_name: dict[str, Any] = {}
+    problems: list[str] = []
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        try:
+            plugin = point.load()
+            problem = _problem_of(plugin, by_name)
+        except Exception as error:  # noqa: BLE001  whatever a foreign module raises
+            problem = f"{type(error).__name__}: {error}"
+        if problem:
+            problems.append(f"{point.name} ({point.value}): {problem}")
+        else:
+            by_name[plugin.name] = plugin
+    return Plugins(by_name, tuple(problems))
+
+
+def with_plugins(given: Iterable[Any]) -> Plugins:
+    """Return these plug-ins, and after them the installed ones with other names.
+
+    Raises:
+        ConfigError: one of those given cannot be used.
+    """
+    by_name: dict[str, Any] = {}
+    for plugin in given:
+        if problem := _problem_of(plugin, by_name):
+            raise ConfigError(f"plug-in {getattr(plugin, 'name', plugin)!r}: {problem}")
+        by_name[plugin.name] = plugin
+    if not by_name:
+        return installed()
+    if wrong := Plugins(by_name).wrong_parts():
+        raise ConfigError(f"plug-in {wrong[0]}")
+    return Plugins({**by_name, **{name: one for name, one in installed().by_name.items() if name not in by_name}})
+
+
+def _problem_of(plugin: Any, others: Mapping[str, Any]) -> str:
+    """Return why a plug-in cannot be used; empty if it can."""
+    name = getattr(plugin, "name", None)
+    if not isinstance(name, str) or not name:
+        return f"{type(plugin).__name__} has no name: use packetgate.plugins.Plugin"
+    if name in others:
+        return f"another plug-in has the name {name!r}"
+    lists = [kind for kind in KINDS if not isinstance(getattr(plugin, kind, ()), Sequence)]
+    if lists:
+        return f"{lists[0]} is no list"
+    missing = [module for module in getattr(plugin, "needs", ()) if not _can_import(module)]
+    if missing:
+        install = getattr(plugin, "install", "")
+        return f"{LEFT_OUT}: {', '.join(missing)} cannot be imported" + (f"; install {install}" if install else "")
+    return ""
+
+
+def _can_import(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ImportError:
+        return False
+
+
+def _parts_of(plugin: Any, kind: str) -> Iterable[Any]:
+    parts = getattr(plugin, kind, ())
+    return (part for part in parts if isinstance(part, _form_of(kind))) if parts else ()
+
+
+@cache
+def _form_of(kind: str) -> type:
+    module, _, name = KINDS[kind].partition(":")
+    form: type = getattr(import_module(module), name)
+    return form

@@ -1,0 +1,37 @@
+"""Answer a turn of `reflex`: results unchanged, and why no tool was used."""
+
+import asyncio
+
+from packetgate.deciders.plain_answer import LISTED, answer_without_tools, plain_answer
+from packetgate.deciders.protocols import Answer
+from packetgate.reflex.reading import steps_in
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.text.reading import is_small_talk
+from packetgate.tools.text.words import query_terms
+
+
+async def respond_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
+    """Return an answer with each call's result."""
+    return await asyncio.to_thread(_answer, packet, catalogue)
+
+
+def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
+    request = packet.content.original_prompt
+    only_forbids = not is_small_talk(request) and not steps_in(request)
+
+    def without_calls() -> str:
+        if only_forbids and packet.tool_routing is None:
+            return "Nothing was done, as you asked."
+        no_match = "" if is_small_talk(request) else _no_match(request, catalogue)
+        return answer_without_tools(request, catalogue, no_match)
+
+    return plain_answer(packet, without_calls, reports_servers=not only_forbids)
+
+
+def _no_match(request: str, catalogue: Catalogue) -> str:
+    known = {term for hit in catalogue.ranking.rank_by_words(request, len(catalogue)) for term in hit.terms}
+    unknown = [f'"{word}"' for word in query_terms(request) if word not in known]
+    text = "No tool matches this request, and no language model is configured (--lite, --prime)."
+    return f"{text} Unknown words: {', '.join(unknown[:LISTED])}." if unknown else text

@@ -1,0 +1,61 @@
+"""Decide whether a request needs a tool, without a language model."""
+
+import asyncio
+from datetime import datetime
+
+from packetgate.deciders.commands import ONLY_UNDO, undo_in_words
+from packetgate.deciders.intent import intent_decision
+from packetgate.deciders.protocols import IntentDecision
+from packetgate.reflex.follow_ups import completed_request
+from packetgate.reflex.reading import steps_in
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.sections import Access
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.toolbox import Toolbox
+from packetgate.tools.text.reading import access_of, is_small_talk, parts_in
+
+
+async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
+    """Return whether the next step needs a tool. After a step that failed, no other step follows."""
+    if packet.tool_routing is None and undo_in_words(packet.content.original_prompt):
+        return intent_decision(True, packet.content.original_prompt, Access.WRITE, ONLY_UNDO)
+    request = completed_request(packet)
+    steps, routing = steps_in(request), packet.tool_routing
+    taken = routing.step + 1 if routing else 0
+    if not steps:
+        return intent_decision(False, request, Access.READ, "the request only says what not to do")
+    if taken >= len(steps):
+        return intent_decision(False, request, Access.READ, "every step of the request is done")
+    if routing and any(call.status is not ToolExecutionStatus.EXECUTED for call in routing.step_calls):
+        return intent_decision(
+            False, request, Access.READ, "the last step did not succeed, so the next steps are skipped"
+        )
+    step = steps[taken]
+    if taken:
+        return intent_decision(True, step, access_of(step), f"step {taken + 1} of {len(steps)} is still open")
+    if is_small_talk(step):
+        return intent_decision(False, request, Access.READ, "small talk")
+    now = packet.header.created_at.astimezone()
+    needs_tool, why = await asyncio.to_thread(_needs_tool, step, await toolbox.catalogue(), now)
+    return intent_decision(needs_tool, request, access_of(step), why)
+
+
+def _needs_tool(step: str, catalogue: Catalogue, now: datetime) -> tuple[bool, str]:
+    from packetgate.reflex.fit import (  # numpy is slow to load
+        MIN_TOOL_PROBABILITY,
+        best_fits,
+        probability_of_any,
+    )
+
+    if not catalogue:
+        return False, "no tools are connected"
+    fits_of_parts = [fits for part in parts_in(step) if (fits := best_fits(part, catalogue, now))]
+    if not fits_of_parts:
+        return False, "no tool resembles the request"
+    fits = max(fits_of_parts, key=probability_of_any)
+    likely, best = probability_of_any(fits), fits[0]
+    if likely < MIN_TOOL_PROBABILITY:
+        return False, f"the nearest tool, {best.spec.name}, matches the request with a probability of only {likely:.2f}"
+    return True, best.reason

@@ -1,0 +1,81 @@
+"""Registers the rules, the judge and the reader of values. What they need is loaded at first use."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from packetgate.deciders.advice import Score
+from packetgate.deciders.protocols import Deciders, Review, Selection
+from packetgate.plugins import Plugin
+from packetgate.reflex.answer import respond_by_reflex
+from packetgate.reflex.intent import detect_by_reflex
+from packetgate.reflex.meaning.ranker import SemanticModel
+from packetgate.reflex.replies import ReflexReplyReader
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolCall
+from packetgate.tools.catalogue.catalogue import Catalogue
+
+
+class ReflexAdviser:
+    """Proposes and scores calls beside a model."""
+
+    def __init__(self) -> None:
+        self._last: tuple[CognitionPacket, Catalogue, Selection] | None = None
+
+    def propose(self, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
+        """Return the calls of the likeliest tools. The last selection is kept: a turn needs it several times."""
+        from packetgate.reflex.calls import select  # numpy is slow to load
+
+        last = self._last
+        if last is None or last[0] is not packet or last[1] is not catalogue:
+            self._last = last = packet, catalogue, select(packet, catalogue)
+        return last[2]
+
+    def likely_tools(self, packet: CognitionPacket, catalogue: Catalogue) -> Sequence[Mapping[str, float]]:
+        """Return the probability of each of the best tools, for each part of the step."""
+        from packetgate.reflex.fit import fits_by_part  # numpy is slow to load
+
+        parts = fits_by_part(packet, catalogue).values()
+        return [{fit.spec.name: fit.probability for fit in fits} for fits in parts]
+
+    def score(self, calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue) -> Sequence[Score]:
+        """Return the evidence for each call, from the request and from what would be proposed."""
+        from packetgate.reflex.scoring import scores_of  # numpy is slow to load
+
+        return scores_of(calls, packet, catalogue, self.propose(packet, catalogue))
+
+
+async def select_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
+    """Return calls of the likeliest tools, selected without a language model."""
+
+    def select_in_thread() -> Selection:
+        from packetgate.reflex.calls import select  # numpy is slow to load
+
+        return select(packet, catalogue)
+
+    return await asyncio.to_thread(select_in_thread)
+
+
+async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
+    """Return judgements on the calls, made without a language model."""
+
+    def review_in_thread() -> Review:
+        from packetgate.reflex.calls import review  # numpy is slow to load
+
+        return review(packet, catalogue)
+
+    return await asyncio.to_thread(review_in_thread)
+
+
+ADVISER = ReflexAdviser()
+PLUGIN = Plugin(
+    name="reflex",
+    needs=("numpy", "onnxruntime", "tokenizers", "dateparser", "text_to_num"),
+    install="packetgate[reflex]",
+    rankers=[SemanticModel()],
+    proposers=[ADVISER],
+    scorers=[ADVISER],
+    deciders=[
+        Deciders(detect_by_reflex, select_by_reflex, review_by_reflex, respond_by_reflex, replies=ReflexReplyReader())
+    ],
+)

@@ -1,0 +1,69 @@
+"""The judge with the shipped weights, on requests and tools that are in no data set."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from support.packets import tool
+
+from packetgate.reflex.judge.judge import (
+    JUDGE_WEIGHTS,
+    MAX_PARAMETERS,
+    MAX_TOOL_TOKENS,
+    REQUEST_TOKENS,
+    encode_request,
+    encode_tool,
+    joined_tokens,
+    judge,
+    load_encoder,
+)
+
+TRAIN = tool(
+    "rail.find_trains", "origin", "destination", description="Find trains between two stations.",
+    origin={"type": "string", "description": "Station to leave from"},
+    destination={"type": "string", "description": "Station to arrive at"},
+    day={"type": "string", "description": "Day of travel"},
+)  # fmt: skip
+PAINT = tool("studio.mix_paint", "colours", description="Mix paints of several colours.", colours="string")
+
+
+def test_the_suitable_tool_has_the_highest_probability():
+    served, other = judge("Find trains from Basel to Verona", [TRAIN, PAINT])
+    assert served > 0.5 > other
+
+
+@pytest.mark.parametrize("request_", ["", " ", "?" * 5000, "火车从北京到上海", "\x00\ud83d"])
+def test_any_request_is_judged(request_: str):
+    text = request_.encode("utf-8", "replace").decode()
+    (likely,) = judge(text, [TRAIN])
+    assert 0 <= likely <= 1
+
+
+def test_no_tools_and_no_parameters():
+    assert judge("Hello", []) == []
+    assert len(judge("Hello", [tool("x.ping")])) == 1
+
+
+def test_a_probability_does_not_depend_on_other_tools():
+    together = judge("Find trains from Basel to Verona", [TRAIN, PAINT])
+    alone = [judge("Find trains from Basel to Verona", [one])[0] for one in (TRAIN, PAINT)]
+    assert together == pytest.approx(alone, abs=0.1)
+
+
+def test_threads_share_the_encoder():
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: judge("Find trains from Basel to Verona", [TRAIN]), range(8)))
+    assert all(one == found[0] for one in found)
+
+
+def test_long_inputs_are_truncated():
+    tokenizer = load_encoder(JUDGE_WEIGHTS).tokenizer
+    parameters = {f"parameter_{number}": "string" for number in range(60)}
+    large = tool("x.large", description="word " * 500, **parameters)
+    request, read = encode_request("word " * 900, tokenizer), encode_tool(large, tokenizer)
+    ids, segments, markers = joined_tokens(request, read)
+    assert len(request.ids) == REQUEST_TOKENS
+    assert len(read.parameters) <= MAX_PARAMETERS
+    assert len(read.ids) <= MAX_TOOL_TOKENS + 1
+    assert len(ids) == len(segments) <= 512
+    assert len(markers) == len(read.parameters)
+    assert len(judge("word", [large])) == 1

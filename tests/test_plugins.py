@@ -1,0 +1,179 @@
+"""Plug-ins register their parts, by an entry point or by argument; one that cannot be used leaves the others alone."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from packetgate import plugins
+from packetgate.deciders.advice import Advisers, Score
+from packetgate.deciders.protocols import Selection
+from packetgate.plugins import GROUP, Plugin, installed, with_plugins
+from packetgate.router import create_router
+from packetgate.state.errors import ConfigError, InputError
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolCall
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.ranking.bm25 import Lexical, ScoredRequest
+from packetgate.tools.servers.functions import FunctionServer
+from packetgate.tools.servers.server import Server
+from packetgate.tools.spec.tool_spec import ToolSpec
+
+
+@dataclass
+class LastFirst:
+    """A ranker that prefers the last name."""
+
+    seen: list[str] = field(default_factory=list)
+
+    def kept_in(self, file: Path) -> "LastFirst":
+        return self
+
+    def index(self, specs: Mapping[str, ToolSpec], lexical: Lexical) -> "LastFirst":
+        self.seen = sorted(specs)
+        return self
+
+    def scores(self, request: ScoredRequest) -> Mapping[str, float]:
+        return {name: (at + 1) / len(self.seen) for at, name in enumerate(self.seen)}
+
+
+class Proposing:
+    """A proposer and scorer with an opinion."""
+
+    def __init__(self, confidence: float) -> None:
+        self._confidence = confidence
+
+    def propose(self, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
+        return Selection(action="call", confidence=self._confidence)
+
+    def likely_tools(self, packet: CognitionPacket, catalogue: Catalogue) -> Sequence[Mapping[str, float]]:
+        return [{"a.b": self._confidence, "c.d": 0.1}]
+
+    def score(self, calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue) -> Sequence[Score]:
+        return [Score({"judged": self._confidence}, (f"{self._confidence}",)) for _ in calls]
+
+
+class Greetings:
+    """A toolset."""
+
+    def servers(self, root: Path) -> Sequence[Server]:
+        def greet(name: str) -> str:
+            """Greet somebody by name."""
+            return f"Good day, {name}!"
+
+        return [FunctionServer("manners", [greet])]
+
+
+@pytest.fixture
+def entry_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
+    """The entry points that are found, beside none of ours."""
+    points: list[EntryPoint] = []
+    monkeypatch.setattr(plugins, "entry_points", lambda group: points)
+    installed.cache_clear()
+    yield points
+    installed.cache_clear()
+
+
+GOOD, TWIN = Plugin("good", rankers=[LastFirst()]), Plugin("good")
+NAMELESS, ODD = SimpleNamespace(rankers=[]), SimpleNamespace(name="odd", rankers=LastFirst())
+ABSENT = Plugin("absent", needs=["no_such_module"], install="packetgate[absent]")
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("no_such_module:PLUGIN", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("test_plugins:NO_SUCH", "has no attribute 'NO_SUCH'"),
+        ("test_plugins:NAMELESS", "has no name"),
+        ("test_plugins:TWIN", "another plug-in has the name 'good'"),
+        ("test_plugins:ODD", "rankers is no list"),
+        ("test_plugins:ABSENT", "left out: no_such_module cannot be imported; install packetgate[absent]"),
+    ],
+)
+def test_a_bad_entry_point_is_one_line_and_leaves_the_others_alone(
+    entry_points: list[EntryPoint], monkeypatch: pytest.MonkeyPatch, value: str, problem: str
+):
+    monkeypatch.setitem(__import__("sys").modules, "test_plugins", __import__("sys").modules[__name__])
+    entry_points += [EntryPoint("a", "test_plugins:GOOD", GROUP), EntryPoint("b", value, GROUP)]
+    found = installed()
+    assert list(found.by_name) == ["good"]
+    (line,) = found.problems
+    assert line.startswith(f"b ({value}): ")
+    assert problem in line
+    assert "\n" not in line
+    assert found.parts("rankers") == tuple(GOOD.rankers)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ([NAMELESS], "has no name"),
+        ([GOOD, TWIN], "another plug-in has the name 'good'"),
+        ([ABSENT], "no_such_module cannot be imported"),
+        ([Plugin("wrong", scorers=[LastFirst()])], "wrong: LastFirst is no Scorer, as scorers must be"),
+    ],
+)
+def test_a_bad_argument_is_an_error(given: list[Any], problem: str):
+    with pytest.raises(ConfigError, match=problem.replace("[", r"\[")):
+        create_router(plugins=given)
+    assert issubclass(ConfigError, InputError)
+
+
+def test_a_part_of_the_wrong_form_is_left_out_and_reported(entry_points: list[EntryPoint]):
+    found = plugins.Plugins({"mixed": Plugin("mixed", rankers=[object(), LastFirst()])})
+    assert [type(part) for part in found.parts("rankers")] == [LastFirst]
+    assert found.wrong_parts() == ["mixed: object is no Ranker, as rankers must be"]
+
+
+def test_arguments_come_before_the_installed_and_replace_those_of_their_name():
+    ours = Plugin("reflex", proposers=[Proposing(0.4)])
+    assert with_plugins([ours]).by_name["reflex"] is ours
+    both = with_plugins([Plugin("mine", rankers=[LastFirst()])])
+    assert list(both.by_name) == ["mine", *installed().by_name]
+    assert isinstance(both.part("rankers"), LastFirst)
+    assert with_plugins([]) is installed()
+
+
+@pytest.mark.reflex
+def test_the_core_registers_its_own_rules_in_the_same_way():
+    assert installed().problems == ()
+    assert installed().wrong_parts() == []
+    assert {kind: len(installed().parts(kind)) for kind in ("rankers", "proposers", "scorers", "deciders")} == {
+        "rankers": 1,
+        "proposers": 1,
+        "scorers": 1,
+        "deciders": 1,
+    }
+
+
+def test_the_surest_proposal_counts_and_the_evidence_of_all_scorers():
+    advisers = Advisers((Proposing(0.2), Proposing(0.6)), (Proposing(0.2), Proposing(0.6)))
+    packet, catalogue = CognitionPacket(), Catalogue()
+    proposal = advisers.propose(packet, catalogue)
+    assert proposal is not None
+    assert proposal.confidence == 0.6
+    assert advisers.likely_tools(packet, catalogue) == ["a.b", "c.d"]
+    assert advisers.probability_of_tool(packet, catalogue) == pytest.approx(0.7)
+    (score,) = advisers.scores([ToolCall(tool_name="a.b")], packet, catalogue)
+    assert score == ({"judged": 0.6}, ("0.2", "0.6"))
+
+
+def test_without_advisers_nothing_is_claimed():
+    none, packet, catalogue = Advisers(), CognitionPacket(), Catalogue()
+    assert none.propose(packet, catalogue) is None
+    assert none.likely_tools(packet, catalogue) == []
+    assert none.probability_of_tool(packet, catalogue) is None
+    assert none.scores([ToolCall(tool_name="a.b")], packet, catalogue) == [Score()]
+
+
+def test_a_router_uses_a_toolset_and_a_ranker(tmp_path: Path):
+    ranker = LastFirst()
+    plugin = Plugin("mine", toolsets=[Greetings()], rankers=[ranker])
+    with create_router(plugins=[plugin], root=tmp_path) as router:
+        catalogue = router._loop.run(router._tools.catalogue())
+        assert "manners.greet" in catalogue
+        assert catalogue.ranking.rank("anything")[0].name == max(catalogue)

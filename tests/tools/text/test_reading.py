@@ -1,0 +1,91 @@
+"""What is read from the words of a request."""
+
+import pytest
+
+from packetgate.state.sections import Access
+from packetgate.tools.text.reading import access_of, condition_in, is_small_talk, mentions_in, parts_in
+
+SMALL_TALK = [
+    *("Hello", "hello!", "Hi", "Hey there", "Good morning", "good evening everyone", "Howdy", "Hallo", "Yo"),
+    *("Thanks", "Thank you very much!", "ok", "Okay, cool", "Great, thanks", "Bye", "Goodbye and good night"),
+    *("How are you?", "How's it going?", "What's up?", "Nice day today", "Sorry", "Yes please", "No thank you", "sure"),
+    *("I'm fine, thanks", "Awesome!", "Alright", "Cheers"),
+]
+REQUESTS = [
+    *("Read README.md", "hello, read a.txt", "thanks for `ls`", "hi https://example.com", "find the notes", "", "42"),
+    *("Delete it", "good news about taxes", " ".join(["hello"] * 13), "ok /etc/hosts"),
+]
+
+
+@pytest.mark.parametrize("text", SMALL_TALK)
+def test_small_talk_is_recognised(text: str):
+    assert is_small_talk(text)
+
+
+@pytest.mark.parametrize("text", REQUESTS)
+def test_requests_are_not_small_talk(text: str):
+    assert not is_small_talk(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("Delete a.txt if it is empty", "if"),
+        ("Delete all but keep.txt unless I say so", "unless"),
+        ("Write 'if' to a.txt", ""),
+    ],
+)
+def test_conditions_are_found(text: str, word: str):
+    assert condition_in(text) == word
+
+
+@pytest.mark.parametrize(
+    ("step", "parts"),
+    [
+        ("read a", ["read a"]),
+        ("read a.txt and list src/", ["read a.txt", "list src/"]),
+        ("read a.txt and b.txt", ["read a.txt and b.txt"]),
+        ("read a and write b and delete c", ["read a", "write b", "delete c"]),
+        ("write 'read and write' to a", ["write 'read and write' to a"]),
+    ],
+)
+def test_a_step_is_split_into_parts(step: str, parts: list[str]):
+    assert parts_in(step) == parts
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "found"),
+    [
+        ("Read README.md", "paths", ("README.md",)),
+        ("Read ./src/a.py, and ../b.py.", "paths", ("./src/a.py", "../b.py")),
+        ("Read ~/notes/a.txt", "paths", ("~/notes/a.txt",)),
+        ("Read 'my notes.txt' and `src/b.py`", "paths", ("src/b.py",)),
+        ("Read a.txt a.txt", "paths", ("a.txt",)),
+        ("this and/or that, e.g. yes/no", "paths", ()),
+        ("Open https://example.com/a.html.", "paths", ()),
+        ("Open https://example.com/a.html.", "urls", ("https://example.com/a.html",)),
+        ("Write \"hello world\" and 'bye'", "quoted", ("hello world", "bye")),
+        ("It's Ada's dog", "quoted", ()),
+        ("Run `ls -l`", "backquoted", ("ls -l",)),
+        ("first 5 of 12.5 and -3", "has_value", True),
+        ("version 1.2.3, a1, 2024-01-01, file2.txt at 14:30", "has_value", False),
+        ("use name = 'two words'", "has_value", True),
+        ("open http://x.org/?q=1 and `x=1`", "has_value", False),
+    ],
+)
+def test_paths_urls_and_texts_are_found(text: str, kind: str, found: object):
+    assert getattr(mentions_in(text), kind) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "access"),
+    [
+        *(("Read a.txt", Access.READ), ("Show me the list", Access.READ), ("", Access.READ), ("a.txt", Access.READ)),
+        *(("Write a.txt", Access.WRITE), ("Delete a.txt", Access.WRITE), ("Please create a file", Access.WRITE)),
+        *(("Run `ls`", Access.EXECUTE), ("Execute the tests", Access.EXECUTE)),
+        *(("Read a.txt and delete b.txt", Access.WRITE), ("Write a.txt and run `b`", Access.MIXED)),
+        *(("Read how to delete a file", Access.READ), ("Read 'delete everything'", Access.READ)),
+    ],
+)
+def test_the_access_of_a_request(text: str, access: Access):
+    assert access_of(text) is access
