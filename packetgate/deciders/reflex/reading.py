@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from packetgate.state.sections import Access
-from packetgate.tools.text.verbs import EXECUTE_VERBS, WRITE_VERBS
+from packetgate.tools.text.verbs import EXECUTE_VERBS, SENSES, WRITE_VERBS
 
 SMALL_TALK = frozenset(
     "afternoon alright awesome bye cheers cool day evening fine good goodbye great greetings hallo hello hey hi howdy"
@@ -15,20 +15,6 @@ SMALL_TALK = frozenset(
     " what's up whats yes no yo you're a an and the for very much lot so to all everyone me my i am im i'm doing"
     " today again".split()
 )
-
-SENSES: dict[str, frozenset[str]] = {
-    "read": frozenset(
-        "cat display explain get open print quote read say says see show summarise summarize tell view".split()
-    ),
-    "list": frozenset("enumerate list ls show".split()),
-    "search": frozenset("find grep look lookup query search where".split()),
-    "write": frozenset("create generate make note overwrite put record save store write".split()),
-    "append": frozenset("add append".split()),
-    "execute": frozenset("call execute launch run start".split()),
-    "convert": frozenset("convert translate".split()),
-    "delete": frozenset("delete drop erase remove".split()),
-}
-"""Verbs in requests, by the verb in tool names that they may mean."""
 
 _OTHER_VERBS = frozenset("check compare count describe fetch".split())
 KNOWN_VERBS = _OTHER_VERBS.union(*SENSES.values(), WRITE_VERBS, EXECUTE_VERBS)

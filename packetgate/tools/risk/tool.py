@@ -20,14 +20,16 @@ from packetgate.tools.risk.registry import Confirmation
 from packetgate.tools.spec.categories import EXTERNAL, category_of
 from packetgate.tools.spec.tool_spec import ToolSpec, subschemas
 from packetgate.tools.text.verbs import (
+    DOUBTFUL_READS,
     JOINING_WORDS,
     POSSIBLE_CHANGES,
+    SENDING_VERBS,
     SURE_CHANGES,
     inflected_verb_kind,
     joined_in,
     verb_kind,
 )
-from packetgate.tools.text.words import STOP_WORDS, words_in, words_of
+from packetgate.tools.text.words import STOP_WORDS, stem_of, words_in, words_of
 
 if TYPE_CHECKING:
     from mcp_types import ToolAnnotations
@@ -43,10 +45,6 @@ _PARAMETER_REASONS = {
     "code": "its parameter `{}` holds code",
     "command": "its parameter `{}` holds a command",
 }
-_SENDING_VERBS = frozenset(
-    "broadcast call deploy dispatch email eval evaluate exec execute forward invoke launch mail notify pay post publish"
-    " push reply run send share shell spawn submit transfer tweet withdraw".split()
-)
 _MIXED_ALPHABETS = re.compile(
     r"[A-Za-z][\u0370-\u052f\u0530-\u058f\u13a0-\u13ff]|[\u0370-\u052f\u0530-\u058f\u13a0-\u13ff][A-Za-z]"
 )
@@ -57,6 +55,7 @@ _LEAD_WORDS = 4
 """Number of content words of a description among which its verb is looked for."""
 _WORDS = word_lists("definitions")
 _SKIPPED = STOP_WORDS | _WORDS["boilerplate"] | _WORDS["lets"]
+_DOUBTFUL_STEMS = frozenset(map(stem_of, DOUBTFUL_READS))
 _DESCRIBING = word_lists("arguments")["about_answer"] - word_lists("arguments")["orders"]
 """Verbs that describe the form of an answer, as in `list and group items`."""
 
@@ -95,7 +94,7 @@ def judge_tool(
         return _judge_known(confirmation, open_world=open_world)
     by_text = _judge_text(tool)
     says_reads = annotations is not None and annotations.read_only_hint is True
-    sends = not _SENDING_VERBS.isdisjoint(words_of(tool.name))
+    sends = not SENDING_VERBS.isdisjoint(words_of(tool.name))
     if trusted and says_reads and (by_text.risk is Risk.READ or (by_text.risk is Risk.WRITE and not sends)):
         reason = "its server, which is trusted, says that it only reads"
         return ToolJudgement(Risk.READ, open_world, (reason,), least_risk=Risk.READ, source="trusted server")
@@ -179,12 +178,16 @@ def looks_like_read(tool: Definition) -> bool:
     nor a choice of a parameter, has a verb of changing or running where it may be the tool's verb.
     """
     names = words_of(tool.name)
-    kinds = [verb_kind(word) for word in names]
+    kinds = ["either" if word in DOUBTFUL_READS else verb_kind(word) for word in names]
     if not {*names}.isdisjoint(_WORDS["languages"] | _WORDS["sql"]) and not says_read_only(tool.description):
         return False
     match = _FIRST_SENTENCE.match(tool.description)
     sentence = words_in(match[1]) if match else []
-    content = [inflected_verb_kind(word) for word in sentence if word not in _SKIPPED][:_LEAD_WORDS]
+    content = [
+        "either" if stem_of(word) in _DOUBTFUL_STEMS else inflected_verb_kind(word)
+        for word in sentence
+        if word not in _SKIPPED
+    ][:_LEAD_WORDS]
     lead = next(filter(None, content), "")
     verb = next((kind for kind in kinds if kind in ("reads", *SURE_CHANGES)), next(filter(None, kinds), ""))
     if {verb, kinds[0]} & POSSIBLE_CHANGES or lead in SURE_CHANGES:

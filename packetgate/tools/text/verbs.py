@@ -3,6 +3,7 @@
 import tomllib
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from packetgate.tools.text.words import words_of
 
@@ -11,7 +12,11 @@ POSSIBLE_CHANGES = SURE_CHANGES | {"changes?", "runs?"}
 JOINING_WORDS = frozenset({"and", "or", "then", "to"})
 """Words after which a name or a sentence may mention a second verb."""
 
-_LISTS = {kind: words.split() for kind, words in tomllib.loads(Path(__file__).with_suffix(".toml").read_text()).items()}
+_STORED: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+SENSES = {sense: frozenset(words.split()) for sense, words in _STORED.pop("senses").items()}
+"""Verbs in requests, by the verb in tool names that they may mean."""
+_LISTS = {name: words.split() for name, words in _STORED.items()}
+SENDING_VERBS, DOUBTFUL_READS = frozenset(_LISTS["sending"]), frozenset(_LISTS["doubtful"])
 _KINDS = {word: kind for kind in ("reads", "changes", "runs") for word in _LISTS[kind]}
 _KINDS |= {word: f"{_KINDS[word]}?" if word in _KINDS else "either" for word in _LISTS["either"]}
 
@@ -38,19 +43,8 @@ def joined_in(name: str) -> str:
     return next((word for link, word in pairs if link in JOINING_WORDS and verb_kind(word) in SURE_CHANGES), "")
 
 
-READ_VERBS = frozenset(
-    "analyze calculate check compare compute convert count describe diff discover echo evaluate explain explore extract"
-    " fetch find get glob grep head inspect list lookup ls measure parse peek ping preview query read retrieve"
-    " scan search select show stat status suggest summarize tail translate validate verify view".split()
-)
-WRITE_VERBS = frozenset(
-    "accept add allocate append apply approve archive assign book buy cancel change clear close comment commit"
-    " configure copy create delete disable drop edit enable erase fork generate grant import insert install invite"
-    " invoke kill link lock log make mark merge modify move mute open order patch pay pin post publish purge push put"
-    " rebase record register reject release remove rename replace reply reset restart restore revoke save schedule"
-    " send set share sign stop store submit subscribe sync transfer trash trigger unlink unlock update upload upsert"
-    " write".split()
-)
-EXECUTE_VERBS = frozenset(
-    "bash call command deploy eval exec execute launch powershell run script shell sh spawn start sudo".split()
-)
+def _of_kind(kind: str) -> frozenset[str]:
+    return frozenset(word for word in _KINDS if _KINDS[word] in (kind, f"{kind}?"))
+
+
+READ_VERBS, WRITE_VERBS, EXECUTE_VERBS = map(_of_kind, ("reads", "changes", "runs"))
