@@ -8,10 +8,19 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from packetgate.tools.builtin.files import Root, TooLargeError, ToolFailure, decode, may_hold_secrets, read_in_folder
+from packetgate.tools.builtin.files import (
+    MAX_READ_BYTES,
+    Root,
+    ToolFailure,
+    decode,
+    may_hold_secrets,
+    read_in_folder,
+)
 
 MAX_ENTRIES = 50_000
 """Largest number of entries that a walk visits."""
+MAX_TOTAL_BYTES = 100_000_000
+"""Largest number of bytes that a search reads."""
 _MAX_ALTERNATIVES = 50
 _GENERATED_FOLDERS = frozenset(
     {"node_modules", "bower_components", "venv", ".venv", "site-packages", "__pycache__", ".git"}
@@ -119,17 +128,42 @@ def _is_generated(folder: str) -> bool:
     return folder in _GENERATED_FOLDERS or folder.endswith(".egg-info")
 
 
-def read_entry(entry: TreeEntry, limit: int, skipped: Counter[str]) -> str | None:
-    """Return the text of a file; None if it has none that can be read, which is counted in `skipped`. Blocking."""
-    try:
-        return decode(read_in_folder(entry.name, entry.folder, limit), entry.path)
-    except TooLargeError:
-        skipped[TOO_LARGE] += 1
-    except OSError:
-        skipped[UNREADABLE] += 1
-    except ToolFailure:
-        skipped[NOT_TEXT] += 1
-    return None
+def texts_below(
+    root: Root,
+    start: Path,
+    skipped: Counter[str],
+    *,
+    pattern: str = "*",
+    file_bytes: int = MAX_READ_BYTES,
+    total_bytes: int = MAX_TOTAL_BYTES,
+    files: int = MAX_ENTRIES,
+    counts: Counter[str] | None = None,
+) -> Iterator[tuple[str, str]]:
+    """Yield the path and the text of each text file below a resolved folder. Blocking.
+
+    Files that are not read are counted by reason in `skipped`; all files and folders, and the bytes, in `counts`.
+    """
+    total, read = 0, 0
+    counts = Counter[str]() if counts is None else counts
+    for entry in walk(root, start, skipped, pattern=pattern):
+        size = entry.status.st_size
+        counts.update(folders=entry.is_folder, files=entry.is_file, bytes=size * entry.is_file)
+        if not entry.is_file:
+            continue
+        if size > file_bytes:
+            skipped[TOO_LARGE] += 1
+        elif read >= files or total + size > total_bytes:
+            skipped[BEYOND_LIMITS] += 1
+        else:
+            read, total = read + 1, total + size
+            try:
+                text = decode(read_in_folder(entry.name, entry.folder, file_bytes), entry.path)
+            except OSError:
+                skipped[UNREADABLE] += 1
+            except ToolFailure:
+                skipped[NOT_TEXT] += 1
+            else:
+                yield entry.path, text
 
 
 def skipped_text(skipped: Counter[str]) -> str:
