@@ -4,6 +4,7 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
@@ -49,6 +50,8 @@ _SUFFIXES = {
 }
 _SYNONYMS = {"picture": "image", "photo": "image", "music": "audio", "film": "video", "movie": "video", "bash": "shell"}
 
+_KINDS = {stat.S_IFDIR: "folder", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
+
 WITHHELD = "secret or denied"
 """Reason for skipping: the file may hold secrets, or a policy rule asks about reading it or denies it."""
 NOT_ENTERED = "folders of built or installed files"
@@ -67,14 +70,34 @@ class TreeEntry(NamedTuple):
     """Status of the entry itself; links are not followed."""
 
     @property
+    def kind(self) -> str:
+        """`folder`, `file`, `link` or `device`."""
+        return _KINDS.get(stat.S_IFMT(self.status.st_mode), "device")
+
+    @property
     def is_folder(self) -> bool:
         """Whether the entry is a folder."""
-        return stat.S_ISDIR(self.status.st_mode)
+        return self.kind == "folder"
 
     @property
     def is_file(self) -> bool:
         """Whether the entry is a regular file."""
-        return stat.S_ISREG(self.status.st_mode)
+        return self.kind == "file"
+
+    @property
+    def size(self) -> int:
+        """Bytes; 0 for a folder."""
+        return 0 if self.is_folder else self.status.st_size
+
+    @property
+    def changed(self) -> datetime:
+        """Local time of the last change."""
+        return datetime.fromtimestamp(self.status.st_mtime)
+
+
+def entry_at(root: Root, path: Path) -> TreeEntry:
+    """Return the entry at a resolved path, without an open folder. Raise `OSError` if there is none."""
+    return TreeEntry(root.name(path), path.name, -1, path.lstat())
 
 
 def walk(
@@ -146,7 +169,7 @@ def texts_below(
     total, read = 0, 0
     counts = Counter[str]() if counts is None else counts
     for entry in walk(root, start, skipped, pattern=pattern):
-        size = entry.status.st_size
+        size = entry.size
         counts.update(folders=entry.is_folder, files=entry.is_file, bytes=size * entry.is_file)
         if not entry.is_file:
             continue
