@@ -14,7 +14,6 @@ from packetgate.tools.builtin.files import (
     MAX_READ_BYTES,
     NotTextError,
     Root,
-    TooLargeError,
     ToolFailure,
     decode,
     lines_of,
@@ -101,10 +100,7 @@ def read_text(root: Root, path: str, limit: int = MAX_READ_BYTES) -> tuple[str, 
     """
     real_path = existing_path(root, path, "file")
     name = root.name(real_path)
-    try:
-        return name, decode(read_bytes(root, real_path, limit), name)
-    except TooLargeError as error:
-        raise TooLargeError(f"{error}: search the file for the lines that you need") from error
+    return name, decode(read_bytes(root, real_path, limit), name)
 
 
 def read_stored(results: ResultStore, handle: str, requested: LineRange) -> str:

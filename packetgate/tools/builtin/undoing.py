@@ -9,7 +9,7 @@ from pydantic import Field
 
 from packetgate.state.printing import byte_size
 from packetgate.state.routing import Risk
-from packetgate.tools.builtin.changing import WITHHELD, CurrentFile
+from packetgate.tools.builtin.changing import CurrentFile
 from packetgate.tools.builtin.file_operations import TOO_LARGE, FileOperations
 from packetgate.tools.builtin.files import MAX_READ_BYTES, NotTextError, Root, ToolFailure, decode, read_bytes
 from packetgate.tools.builtin.tool import BuiltinTool, DryRun
@@ -177,8 +177,6 @@ def _description(change: Change, content: bytes | None, root: Root) -> tuple[str
         return f"restore {what}{path}", ""
     verb = "restore" if change.after.kind == "absent" else "change back"
     summary = f"{verb} {path}, {byte_size(change.before.size)}"
-    if root.withholds(path):
-        return summary, f"\n{WITHHELD}"
     try:
         return summary, f"\n{CurrentFile(root, root.path / path).diff_to(decode(content or b'', path))}"
     except NotTextError as error:
