@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from packetgate.state.sections import Access
-from packetgate.tools.text.verbs import EXECUTE_VERBS, SENSES, WRITE_VERBS
+from packetgate.tools.text.verbs import EXECUTE_VERBS, READ_VERBS, SENSES, WRITE_VERBS
 
 SMALL_TALK = frozenset(
     "afternoon alright awesome bye cheers cool day evening fine good goodbye great greetings hallo hello hey hi howdy"
@@ -16,8 +16,7 @@ SMALL_TALK = frozenset(
     " today again".split()
 )
 
-_OTHER_VERBS = frozenset("check compare count describe fetch".split())
-KNOWN_VERBS = _OTHER_VERBS.union(*SENSES.values(), WRITE_VERBS, EXECUTE_VERBS)
+KNOWN_VERBS = READ_VERBS.union(*SENSES.values(), WRITE_VERBS, EXECUTE_VERBS)
 _WRITES = (WRITE_VERBS | SENSES["write"] | SENSES["append"] | SENSES["delete"]) - (
     SENSES["read"] | SENSES["search"] | SENSES["execute"]
 )
