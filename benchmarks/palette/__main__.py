@@ -24,7 +24,7 @@ from packetgate.state.errors import InputError
 from packetgate.state.sections import PaletteDetail
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.palette.choice import PaletteRequest, cached_token_count, choose_palette, tool_text
-from packetgate.tools.risk.features import Definition
+from packetgate.tools.risk.parameter_kinds import Definition
 from packetgate.tools.risk.tool import judge_tool
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.reading import access_of

@@ -8,7 +8,7 @@ from typing import Any
 
 from packetgate.state.errors import InputError
 from packetgate.state.routing import Risk
-from packetgate.tools.risk.features import Definition
+from packetgate.tools.risk.parameter_kinds import Definition
 from packetgate.tools.risk.tool import judge_tool
 from packetgate.tools.spec.descriptions import brief_of
 from packetgate.tools.spec.tool_spec import ToolSpec

@@ -1,1 +1,1 @@
-"""How well the risk of tools is judged, on servers that the model has not seen: `python -m benchmarks.risk`."""
+"""How well the verbs of a tool's definition show its risk, and the registry of known servers."""

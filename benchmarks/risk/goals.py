@@ -12,7 +12,7 @@ from typing import Any
 
 from mcp_types import Tool
 
-from benchmarks.train.risk.data import catalogue, data_folder, labelled
+from benchmarks.risk.data import catalogue, data_folder, labelled
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.risk.registry import SHIPPED, read_registry

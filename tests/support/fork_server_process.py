@@ -40,7 +40,6 @@ def _load_weights() -> None:
     from packetgate.reflex.meaning.encoder import static_encoder
     from packetgate.reflex.signals import load_call_weights, load_request_classifier, load_signal_weights
     from packetgate.reflex.values.features import load_filling_trees
-    from packetgate.tools.risk.tool import risk_model
 
     for load in (
         load_weights,
@@ -48,7 +47,6 @@ def _load_weights() -> None:
         load_call_weights,
         load_signal_weights,
         load_filling_trees,
-        risk_model,
     ):
         load()
     static_encoder().vectors(["a"])

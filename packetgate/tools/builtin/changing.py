@@ -63,7 +63,7 @@ def writing_tools(root: Root, store: UndoStore | None = None) -> tuple[BuiltinTo
         change = f"{size} to {file.name}" if action == "append" else f"{file.name}: {size}"
         file.write(text, operations, dry_run=dry_run)
         if dry_run:
-            return f"Would {action} {change}\n{WITHHELD if file.is_withheld else file.diff_to(text)}"
+            return f"Would {action} {change}\n{file.diff_to(text)}"
         return f"{_DONE[action]} {change}"
 
     def append(
@@ -76,18 +76,13 @@ def writing_tools(root: Root, store: UndoStore | None = None) -> tuple[BuiltinTo
         Returns: the difference. The text begins on a line of its own; a file that is not there is created.
         """
         file = CurrentFile(root, root.resolve(path))
-        if dry_run and file.is_withheld:
-            return f"Would append to {file.name}\n{WITHHELD}"
         start = file.newline if file.text and not file.text.endswith("\n") else ""
         added = file.with_file_newlines(text if text.endswith("\n") else f"{text}\n")
         whole = file.text + start + added
         file.write(whole, operations, dry_run=dry_run)
         size = counted(len(lines_of(added)), "line")
-        if file.exists:
-            summary = f"{'Would append' if dry_run else 'Appended'} {size} to {file.name}"
-        else:
-            summary = f"{'Would create' if dry_run else 'Created'} {file.name} with {size}"
-        return f"{summary}\n{file.diff_to(whole)}"
+        action, change = ("append", f"{size} to {file.name}") if file.exists else ("create", f"{file.name} with {size}")
+        return f"{f'Would {action}' if dry_run else _DONE[action]} {change}\n{file.diff_to(whole)}"
 
     def edit(
         path: ExistingFile,
@@ -266,7 +261,9 @@ class CurrentFile:
             operations.write(self.real_path, data, self.data)
 
     def diff_to(self, text: str) -> str:
-        """Return the difference of the file to a new text."""
+        """Return the difference of the file to a new text, or why it is not shown."""
+        if self.is_withheld:
+            return WITHHELD
         try:
             old = self.text
         except NotTextError as error:

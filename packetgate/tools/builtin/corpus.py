@@ -1,16 +1,16 @@
-"""The text files of the working folder, cut into chunks, with a full-text index and an index of embeddings."""
+"""The text files of the working folder as passages, found by words or by embeddings."""
 
 import asyncio
 import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from packetgate.tools.builtin.files import Root, ToolFailure, lines_of
-from packetgate.tools.builtin.tree import BEYOND_LIMITS, NOT_TEXT, TOO_LARGE, UNREADABLE, TreeEntry, read_entry, walk
+from packetgate.tools.builtin.tree import UNREADABLE, texts_below, walk
 from packetgate.tools.text.words import STOP_WORDS
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _CHUNK_LINES = 40
 _OVERLAP_LINES = 10
 _PIECE_CHARS = 500
 _BATCH_CHUNKS = 128
-"""Least number of chunks in a request for embeddings, if so many are left. Earlier results are kept on failure."""
+"""Chunks in a request for embeddings. Earlier results are kept on failure."""
 _CREATE = (
     "CREATE VIRTUAL TABLE chunk USING fts5(path, first UNINDEXED, last UNINDEXED, body, tokenize='porter unicode61')"
 )
@@ -45,18 +45,29 @@ class Passage(NamedTuple):
     """Higher is better. Scores of different searches are not comparable."""
 
 
-@dataclass(frozen=True, eq=False)
-class TextFile:
-    """A scanned file and its chunks."""
+class Scan:
+    """The passages of all text files at one time. Thread-safe."""
 
-    stamp: tuple[int, int]
-    """Modification time in nanoseconds, and size in bytes; the next scan reuses a file with the same stamp."""
-    chunks: tuple[Passage, ...]
-    is_text: bool
+    def __init__(self, files: int, chunks: list[Passage], skipped: Counter[str]) -> None:
+        self.files, self.chunks, self.skipped = files, chunks, skipped
+        self._lock = Lock()
 
+    @cached_property
+    def _database(self) -> sqlite3.Connection:
+        database = sqlite3.connect(":memory:", check_same_thread=False)  # the lock serializes all threads
+        database.execute(_CREATE)
+        database.executemany("INSERT INTO chunk VALUES (?, ?, ?, ?)", [chunk[:4] for chunk in self.chunks])
+        return database
 
-Files = dict[str, TextFile]
-"""Text files by path."""
+    def search_words(self, query: str, top_k: int) -> list[Passage]:
+        """Return the best passages that contain a word of the query. Blocking.
+
+        Raise `ToolFailure` if the query contains no word.
+        """
+        match = fts_query(query)
+        with self._lock:
+            rows = self._database.execute(_SEARCH, (match, 4 * top_k)).fetchall()
+        return _without_overlaps((Passage(*row) for row in rows), top_k)
 
 
 class Corpus:
@@ -64,74 +75,34 @@ class Corpus:
 
     def __init__(self, root: Root) -> None:
         self._root = root
-        self._scanned: dict[str, TextFile] = {}
-        self._indexed: dict[str, TextFile] = {}
-        self._database: sqlite3.Connection | None = None
+        self._stamps: list[tuple[str, int, int]] = []
+        self._last = Scan(0, [], Counter())
         self._lock = Lock()
 
-    def scan(self) -> tuple[Files, Counter[str]]:
-        """Return the text files, and the number of skipped files by reason. Blocking.
+    def scan(self) -> Scan:
+        """Return the passages of the text files; the last ones if no file changed. Blocking.
 
         Raise `OSError` if the root cannot be read.
         """
         with self._lock:
-            scanned, skipped, total = dict[str, TextFile](), Counter[str](), 0
-            for entry in walk(self._root, self._root.path, skipped):
-                size = entry.status.st_size
-                if not entry.is_file:
-                    continue
-                if size > MAX_FILE_BYTES:
-                    skipped[TOO_LARGE] += 1
-                elif len(scanned) >= MAX_SEARCHED_FILES or total + size > MAX_TOTAL_BYTES:
-                    skipped[BEYOND_LIMITS] += 1
-                elif file := self._scan_file(entry, skipped):
-                    scanned[entry.path], total = file, total + size
-            self._scanned = scanned
-            files = {path: file for path, file in scanned.items() if file.is_text}
-            skipped[NOT_TEXT] += len(scanned) - len(files)
-            return files, skipped
-
-    def _scan_file(self, entry: TreeEntry, skipped: Counter[str]) -> TextFile | None:
-        stamp = entry.status.st_mtime_ns, entry.status.st_size
-        earlier = self._scanned.get(entry.path)
-        if earlier is not None and earlier.stamp == stamp:
-            return earlier
-        failures = Counter[str]()
-        text = read_entry(entry, MAX_FILE_BYTES, failures)
-        if failures[UNREADABLE]:  # not stored, so that the next scan tries again
-            skipped[UNREADABLE] += 1
-            return None
-        return TextFile(stamp, tuple(split_into_chunks(entry.path, text or "")), is_text=text is not None)
-
-    def search_words(self, files: Files, query: str, top_k: int) -> list[Passage]:
-        """Return the best passages of `files` that contain a word of the query. Blocking.
-
-        Raise `ToolFailure` if the query contains no word.
-        """
-        match = fts_query(query)
-        with self._lock:
-            try:
-                database = self._update_index(files)
-            except Exception:  # the database may no longer match `_indexed`
-                self._database, self._indexed = None, {}
-                raise
-            rows = database.execute(_SEARCH, (match, 4 * top_k)).fetchall()
-        return _without_overlaps((Passage(*row) for row in rows), top_k)
-
-    def _update_index(self, files: Files) -> sqlite3.Connection:
-        if self._database is None:
-            self._database = sqlite3.connect(":memory:", check_same_thread=False)  # the lock serializes all threads
-            self._database.execute(_CREATE)
-        with self._database as database:
-            for path in [path for path, file in self._indexed.items() if files.get(path) is not file]:
-                database.execute("DELETE FROM chunk WHERE path = ?", (path,))
-                del self._indexed[path]
-            for path in files.keys() - self._indexed.keys():
-                database.executemany(
-                    "INSERT INTO chunk VALUES (?, ?, ?, ?)", [chunk[:4] for chunk in files[path].chunks]
-                )
-                self._indexed[path] = files[path]
-        return database
+            files = [entry for entry in walk(self._root, self._root.path, Counter()) if entry.is_file]
+            stamps = [(file.path, file.status.st_mtime_ns, file.status.st_size) for file in files]
+            if stamps != self._stamps or not stamps:
+                skipped = Counter[str]()
+                texts = [
+                    *texts_below(
+                        self._root,
+                        self._root.path,
+                        skipped,
+                        file_bytes=MAX_FILE_BYTES,
+                        total_bytes=MAX_TOTAL_BYTES,
+                        files=MAX_SEARCHED_FILES,
+                    )
+                ]
+                chunks = [chunk for path, text in texts for chunk in split_into_chunks(path, text)]
+                self._last = Scan(len(texts), chunks, skipped)
+                self._stamps = [] if skipped[UNREADABLE] else stamps  # the next scan tries unreadable files again
+            return self._last
 
 
 def split_into_chunks(path: str, text: str) -> Iterator[Passage]:
@@ -168,49 +139,37 @@ def fts_query(query: str) -> str:
 
 
 class EmbeddingIndex:
-    """The embeddings of all chunks; each chunk is embedded once."""
+    """The embeddings of passages; each text is embedded once."""
 
     def __init__(self, embeddings: "Embeddings") -> None:
         self._embeddings = embeddings
-        self._rows: dict[TextFile, Any] = {}
-        """An array for each file, with a row for each of its chunks."""
+        self._vectors: dict[str, list[float]] = {}
         self._lock = asyncio.Lock()
 
-    async def search(self, files: Files, query: str, top_k: int) -> list[Passage]:
-        """Return the best passages of `files`, by cosine similarity to the query.
+    async def search(self, chunks: list[Passage], query: str, top_k: int) -> list[Passage]:
+        """Return the best passages, by cosine similarity to the query.
 
         Any error of the embeddings endpoint is raised.
         """
-        async with self._lock:  # without the lock, concurrent first queries would embed the same files twice
-            await self._embed_new_files(files)
+        async with self._lock:  # without the lock, concurrent first queries would embed the same texts twice
+            texts = dict.fromkeys(chunk.text for chunk in chunks)
+            self._vectors = {text: vector for text, vector in self._vectors.items() if text in texts}
+            pending = [text for text in texts if text not in self._vectors]
+            for start in range(0, len(pending), _BATCH_CHUNKS):
+                batch = pending[start : start + _BATCH_CHUNKS]
+                vectors = await self._embeddings.aembed_documents(batch)
+                if len(vectors) != len(batch):
+                    raise ValueError(f"the endpoint returned {len(vectors)} embeddings for {len(batch)} texts")
+                self._vectors |= zip(batch, vectors, strict=True)
             vector = await self._embeddings.aembed_query(query)
-            return await asyncio.to_thread(self._nearest, vector, top_k)
+            return await asyncio.to_thread(self._nearest, chunks, vector, top_k)
 
-    def _nearest(self, query: list[float], top_k: int) -> list[Passage]:
+    def _nearest(self, chunks: list[Passage], query: list[float], top_k: int) -> list[Passage]:
         import numpy as np
 
-        chunks = [chunk for file in self._rows for chunk in file.chunks]
         if not chunks:
             return []
-        vector = np.asarray(query)
-        vectors = np.concatenate([rows for rows in self._rows.values() if len(rows)])
-        scores = vectors @ vector / (np.linalg.norm(vectors, axis=1) * np.linalg.norm(vector))
+        vectors: Any = np.array([self._vectors[chunk.text] for chunk in chunks])
+        scores = vectors @ np.asarray(query) / (np.linalg.norm(vectors, axis=1) * np.linalg.norm(query))
         order = np.argsort(-scores, kind="stable")[: 4 * top_k]
         return _without_overlaps((chunks[at]._replace(score=float(scores[at])) for at in order), top_k)
-
-    async def _embed_new_files(self, files: Files) -> None:
-        import numpy as np
-
-        current = {*files.values()}
-        self._rows = {file: rows for file, rows in self._rows.items() if file in current}
-        pending = [file for file in reversed(files.values()) if file not in self._rows]
-        while pending:
-            batch, texts = list[TextFile](), list[str]()
-            while pending and len(texts) < _BATCH_CHUNKS:
-                batch.append(pending.pop())
-                texts += [chunk.text for chunk in batch[-1].chunks]
-            vectors = await self._embeddings.aembed_documents(texts) if texts else []
-            if len(vectors) != len(texts):
-                raise ValueError(f"the endpoint returned {len(vectors)} embeddings for {len(texts)} texts")
-            rows = iter(vectors)
-            self._rows |= {file: np.array([next(rows) for _ in file.chunks]) for file in batch}

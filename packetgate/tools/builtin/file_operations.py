@@ -15,8 +15,7 @@ from secrets import token_hex
 from typing import BinaryIO
 
 from packetgate.tools.builtin.files import MAX_READ_BYTES, Root, ToolFailure, open_file, read_bytes
-from packetgate.tools.builtin.undo_store import ABSENT, MAX_UNDO_BYTES, Change, EntryState, History, UndoStore
-from packetgate.tools.text.result_store import running_session
+from packetgate.tools.builtin.undo_store import ABSENT, MAX_UNDO_BYTES, Change, EntryState, UndoStore
 
 TOO_LARGE = f"files above {MAX_UNDO_BYTES // 1_000_000} MB are not stored, nor are files that you cannot read"
 
@@ -97,70 +96,6 @@ class FileOperations:
             with self._recorded(change), self._root.folder(path, create=True):
                 pass
 
-    def undo(self, change: Change) -> None:
-        """Reverse a recorded change. The undo is itself a recorded change.
-
-        Raises:
-            ToolFailure: the change is undone already, or its paths have changed since.
-        """
-        with self._lock():
-            content = self.check_undo(change)
-            path = self._path(change.path)
-            if change.destination:
-                self.move(self._path(change.destination), path, change)
-            elif change.before.kind == "absent":
-                self.delete(path, change)
-            elif change.before.kind == "folder":
-                self.make_folder(path, change)
-                with self._root.folder(path) as folder:
-                    os.fchmod(folder, change.before.mode)
-            elif change.before.kind == "link":
-                self._restore_link(path, change)
-            elif change.after.kind == "absent":
-                self._write_atomically(path, BytesIO(content or b""), change.before.mode, undoes=change)
-                with self._root.folder(path.parent) as folder, suppress(OSError):
-                    times = (change.before.changed_ns, change.before.changed_ns)
-                    os.utime(path.name, ns=times, dir_fd=folder, follow_symlinks=False)
-            else:
-                current = read_bytes(self._root, path, MAX_READ_BYTES)
-                self.write(path, content or b"", current, change)
-
-    def check_undo(self, change: Change) -> bytes | None:
-        """Return the content that undoing the change would restore; None if it restores none.
-
-        Raises:
-            ToolFailure: the change cannot be undone; the message says why.
-        """
-        if self._store is None:
-            raise ToolFailure("changes are not recorded here, so none can be undone")
-        with self._lock():
-            history = self.history()
-            change = next((known for known in history.changes if known.number == change.number), change)
-            if history.is_undone(change):
-                raise ToolFailure(f"{change.label} is already undone")
-            if later := history.later_changes(change):
-                labels = "; ".join(f"{one.label}{history.session_note(one)}" for one in later[-3:])
-                more = f", and {len(later) - 3} more" if len(later) > 3 else ""
-                raise ToolFailure(f"later changes touched the same path: {labels}{more}. Undo them first")
-            self._check_unchanged(change)
-            if change.before.kind != "file" or change.destination:
-                return None
-            if not change.before.is_storable:
-                raise ToolFailure(f"{change.label} cannot be undone: {TOO_LARGE}. {change.path} was such a file")
-            content = self._store.content(change)
-            if content is None:
-                raise ToolFailure(
-                    f"{change.label} cannot be undone: the earlier content of {change.path} is not stored any more, "
-                    "because newer changes needed the space"
-                )
-            return content
-
-    def history(self) -> History:
-        """Return the recorded changes as the running session sees them."""
-        with self._lock():
-            changes = self._store.changes() if self._store else ()
-            return History(changes, running_session(), str(self._root.path))
-
     def why_not_undoable(self, path: Path) -> str:
         """Return why deleting a path could not be undone; empty if it could."""
         if self._store is None or not self._store.records:
@@ -179,42 +114,6 @@ class FileOperations:
             raise ToolFailure(
                 f"{name} cannot be reached: {error.strerror}; a folder of its path was replaced"
             ) from error
-
-    def _check_unchanged(self, change: Change) -> None:
-        doubt = ""
-        if change.status == "unknown":
-            doubt = f"{change.label} was interrupted, and it is not known whether it finished. "
-        expected = {change.path: ABSENT if change.destination else change.after}
-        if change.destination:
-            expected[change.destination] = change.before
-        for name, state in expected.items():
-            path = self._path(name)
-            now = self.state_of(path)
-            if now.is_like(state):
-                continue
-            if now.kind == "absent":
-                difference = "does not exist any more"
-            elif state.kind == "absent":
-                difference = f"exists again, as a {now.kind}"
-            else:
-                difference = f"is now a {now.kind}" if now.kind != state.kind else "has other content now"
-            raise ToolFailure(f"{doubt}{change.label} cannot be undone: {name} {difference}. Nothing was changed")
-        path = self._path(change.path)
-        if change.before.kind == "absent" and change.after.kind == "folder" and any(path.iterdir()):
-            raise ToolFailure(f"{change.label} cannot be undone: {change.path} is not empty. Nothing was changed")
-        missing = set(self._missing_folders(path.parent)) - set(change.folders)
-        if change.before.kind != "absent" and missing:
-            raise ToolFailure(
-                f"{change.label} cannot be undone: the folder {min(missing)} does not exist any more. "
-                "Nothing was changed: make the folder, then undo again"
-            )
-
-    def _restore_link(self, path: Path, change: Change) -> None:
-        with (
-            self._root.folder(path.parent, create=True) as folder,
-            self._recorded(self._change(path, ABSENT, change.before, change)),
-        ):
-            os.symlink(change.before.digest, path.name, dir_fd=folder)
 
     def _write_atomically(
         self,

@@ -1,7 +1,6 @@
 """Open files of the working folder: never files outside of it, and secret files only if they are named explicitly.
 
 ToolFailure             a failure that is reported to the model, with what to do
-├── TooLargeError       a file above the size limit
 └── NotTextError        a file that is not UTF-8 text
 """
 
@@ -24,10 +23,6 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 class ToolFailure(Exception):  # noqa: N818 - named for what the model reads
     """A failure that the model can act on; the message is the tool's answer."""
-
-
-class TooLargeError(ToolFailure):
-    """A file is above the size limit."""
 
 
 class NotTextError(ToolFailure):
@@ -144,13 +139,12 @@ def read_in_folder(name: str, folder: int, limit: int) -> bytes:
 
     Raises:
         OSError: the file cannot be opened, or is a link.
-        ToolFailure: it is neither a file nor a folder (a pipe, a device).
-        TooLargeError: the file has more than `limit` bytes.
+        ToolFailure: it is a pipe or a device, or has more than `limit` bytes.
     """
     with open_file(name, folder) as file:
         data = file.read(limit + 1)
     if len(data) > limit:
-        raise TooLargeError(f"is too large: it has more than {limit:,} bytes")
+        raise ToolFailure(f"is too large: it has more than {limit:,} bytes; search it for the lines that you need")
     return data
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
 
@@ -161,38 +161,6 @@ class PathMatches(NamedTuple):
     """The most similar paths, if no path matches."""
 
 
-class _ComparedPath:
-    """A path with the forms of its name that are compared, all in lower case."""
-
-    def __init__(self, path: str) -> None:
-        self.path, self.whole = path, path.casefold()
-        self.base = self.whole.rpartition("/")[2]
-
-    @cached_property
-    def stem(self) -> str:
-        return PurePosixPath(self.whole).stem
-
-    @cached_property
-    def plain_stem(self) -> str:
-        return alphanumerics_of(self.stem)
-
-    @cached_property
-    def words(self) -> frozenset[str]:
-        return _words([*_SEPARATOR.split(self.whole), self.plain_stem])
-
-    @cached_property
-    def base_words(self) -> frozenset[str]:
-        return _words([*_SEPARATOR.split(self.base), self.plain_stem])
-
-    @cached_property
-    def stem_words(self) -> frozenset[str]:
-        return _words(_SEPARATOR.split(self.stem))
-
-    @cached_property
-    def numbers(self) -> list[str]:
-        return sorted(_NUMBERS.findall(self.base))
-
-
 def matching_paths(root: Root, path: str, kind: PathKind, *, strict: bool = False) -> PathMatches:
     """Return the paths that a missing path may refer to: by base name, without suffix, or misspelt. Blocking.
 
@@ -204,49 +172,71 @@ def matching_paths(root: Root, path: str, kind: PathKind, *, strict: bool = Fals
     Raises:
         OSError: the working folder cannot be read.
     """
-    names = [
-        _ComparedPath(entry.path)
+    paths = {
+        entry.path: entry.path.casefold()
         for entry in walk(root, root.path, Counter())
         if (entry.is_file and kind != "folder") or (entry.is_folder and kind != "file")
-    ]
-    named = _ComparedPath(path.strip().strip("/").removeprefix("./"))
-    plain, words = _without_fillers(named.base), _words(named.base.split())
-    tests: list[Callable[[_ComparedPath], bool]] = [
-        lambda name: name.whole == named.whole or name.whole.endswith(f"/{named.whole}"),
-        lambda name: name.base == named.base,
+    }
+    whole = path.strip().strip("/").removeprefix("./").casefold()
+    base = _base(whole)
+    plain, words = _without_fillers(base), _words(base.split())
+    tests: list[Callable[[str], bool]] = [
+        lambda name: f"/{name}".endswith(f"/{whole}"),
+        lambda name: _base(name) == base,
+        lambda name: plain in {alphanumerics_of(name), alphanumerics_of(_base(name)), _plain_stem(name)},
+        lambda name: _plain_stem(name) in {f"{plain}s", plain.removesuffix("s")},
+        lambda name: words <= _words_in(name) and bool(words & _words_in(_base(name))),
         lambda name: (
-            bool(plain) and plain in {alphanumerics_of(name.whole), alphanumerics_of(name.base), name.plain_stem}
+            len(words) > 1 and len(stem := _stem(name)) >= _MIN_LETTERS and _words(_SEPARATOR.split(stem)) <= words
         ),
-        lambda name: bool(plain) and name.plain_stem in {f"{plain}s", plain.removesuffix("s")},
-        lambda name: bool(words) and words <= name.words and bool(words & name.base_words),
-        lambda name: len(words) > 1 and len(name.stem) >= _MIN_LETTERS and name.stem_words <= words,
     ]
-    for test in tests[: 1 if strict and "/" in named.whole else None]:
-        if matches := tuple(name.path for name in names if test(name)):
+    for test in tests[: 1 if strict and "/" in whole else None if plain else 2]:
+        if matches := tuple(path for path, name in paths.items() if test(name)):
             return PathMatches(matches)
-    similar = _similar(named, names)
+    similar = _similar(whole, paths)
     return PathMatches(nearest=(*similar.names, *similar.nearest)) if strict else similar
 
 
-def _similar(named: _ComparedPath, names: list[_ComparedPath]) -> PathMatches:
-    suffix = PurePosixPath(named.whole).suffix
-    stem = _without_fillers(named.base.removesuffix(suffix))
-    by_stem: dict[str, list[_ComparedPath]] = {}
-    for name in names:
-        by_stem.setdefault(name.plain_stem, []).append(name)
+def _similar(named: str, paths: Mapping[str, str]) -> PathMatches:
+    suffix = PurePosixPath(named).suffix
+    stem = _without_fillers(_base(named).removesuffix(suffix))
+    by_stem: dict[str, list[str]] = {}
+    for path, name in paths.items():
+        by_stem.setdefault(_plain_stem(name), []).append(path)
     close = get_close_matches(stem, [known for known in by_stem if len(known) >= _MIN_LETTERS], _MAX_NEAREST, _SIMILAR)
     if close and len(stem) >= _MIN_LETTERS:
         is_swapped = stem[0] == close[0][0] and sorted(stem) == sorted(close[0])
         if is_swapped or SequenceMatcher(None, close[0], stem).ratio() >= _MISSPELT:
-            same = [name for name in by_stem[close[0]] if name.whole.endswith(suffix) and name.numbers == named.numbers]
+            numbers = sorted(_NUMBERS.findall(_base(named)))
+            same = [
+                path
+                for path in by_stem[close[0]]
+                if paths[path].endswith(suffix) and sorted(_NUMBERS.findall(_base(paths[path]))) == numbers
+            ]
             if same:
-                return PathMatches(tuple(name.path for name in same))
-    return PathMatches(nearest=tuple(name.path for known in close for name in by_stem[known])[:_MAX_NEAREST])
+                return PathMatches(tuple(same))
+    return PathMatches(nearest=tuple(path for known in close for path in by_stem[known])[:_MAX_NEAREST])
+
+
+def _base(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _stem(path: str) -> str:
+    return PurePosixPath(path).stem
+
+
+def _plain_stem(path: str) -> str:
+    return alphanumerics_of(_stem(path))
 
 
 def _without_fillers(base: str) -> str:
     words = base.split()
     return alphanumerics_of(" ".join([word for word in words if word not in _FILLERS] or words))
+
+
+def _words_in(path: str) -> frozenset[str]:
+    return _words([*_SEPARATOR.split(path), _plain_stem(path)])
 
 
 def _words(parts: Iterable[str]) -> frozenset[str]:

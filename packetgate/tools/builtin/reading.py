@@ -1,10 +1,9 @@
 """The tools that read, list and find: `ai.read`, `ai.list` and `ai.find`."""
 
-import os
-import stat
+import math
 from collections import Counter
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -15,7 +14,6 @@ from packetgate.tools.builtin.files import (
     MAX_READ_BYTES,
     NotTextError,
     Root,
-    TooLargeError,
     ToolFailure,
     decode,
     lines_of,
@@ -23,7 +21,7 @@ from packetgate.tools.builtin.files import (
 )
 from packetgate.tools.builtin.paths import PathParameter, existing_path, matching_paths
 from packetgate.tools.builtin.tool import BuiltinTool, ExistingFile, ToolAnswer, WhichFiles
-from packetgate.tools.builtin.tree import name_pattern, skipped_text, walk
+from packetgate.tools.builtin.tree import TreeEntry, entry_at, name_pattern, skipped_text, walk
 from packetgate.tools.text.result_store import HANDLE_PREFIX, MAX_SHOWN_CHARS, ResultStore
 
 _HINT_CHARS = 200
@@ -102,10 +100,7 @@ def read_text(root: Root, path: str, limit: int = MAX_READ_BYTES) -> tuple[str, 
     """
     real_path = existing_path(root, path, "file")
     name = root.name(real_path)
-    try:
-        return name, decode(read_bytes(root, real_path, limit), name)
-    except TooLargeError as error:
-        raise TooLargeError(f"{error}: search the file for the lines that you need") from error
+    return name, decode(read_bytes(root, real_path, limit), name)
 
 
 def read_stored(results: ResultStore, handle: str, requested: LineRange) -> str:
@@ -163,14 +158,11 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         """
         real_path = existing_path(root, path)
         if not real_path.is_dir():
-            return _answer(
-                [_row(root.name(real_path), real_path.lstat())], root.label(real_path.parent), Counter(), sort, 1
-            )
+            return _answer([entry_at(root, real_path)], root.label(real_path.parent), Counter(), sort, 1)
         # if no entry of the folder matches the pattern, the folders below are searched too
         for deep in dict.fromkeys((recursive, True) if pattern != "*" else (recursive,)):
             skipped = Counter[str]()
-            entries = walk(root, real_path, skipped, pattern=pattern, deep=deep, hidden=hidden)
-            if rows := [_row(entry.path, entry.status) for entry in entries]:
+            if rows := [*walk(root, real_path, skipped, pattern=pattern, deep=deep, hidden=hidden)]:
                 break
         where = f"{root.label(real_path)}{'' if pattern == '*' else f', named {pattern}'}"
         return _answer(rows, where, skipped, sort, max_results)
@@ -207,26 +199,27 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         is nearly right is found as well.
         """
         real_path, skipped, nearest = existing_path(root, path, "folder"), Counter[str](), tuple[str, ...]()
-        entries = walk(root, real_path, skipped, pattern=name_pattern(name), hidden=hidden)
-        rows = [_row(entry.path, entry.status) for entry in entries]
+        rows = [*walk(root, real_path, skipped, pattern=name_pattern(name), hidden=hidden)]
         if not rows:
             matches = matching_paths(root, name, "any")
-            below = [path for path in matches.names if (root.path / path).is_relative_to(real_path)]
-            rows, nearest = [_row(path, (root.path / path).lstat()) for path in below], matches.nearest
-        today = datetime.now().date()
-        first_day = today - timedelta(days=changed_within_days - 1) if changed_within_days else date.min
-        first_day = max(first_day, changed_after or date.min)
-        if larger_than or smaller_than or changed_after or changed_before or changed_within_days:
-            matching = [
-                row
-                for row in rows
-                if row.kind == "file"
-                and (not larger_than or row.size > larger_than)
-                and (not smaller_than or row.size < smaller_than)
+            below = [root.path / path for path in matches.names]
+            rows = [entry_at(root, path) for path in below if path.is_relative_to(real_path)]
+            nearest = matches.nearest
+        days = timedelta(days=changed_within_days - 1)
+        first_day = max(changed_after or date.min, date.today() - days if changed_within_days else date.min)
+        is_filtered = bool(larger_than or smaller_than or changed_before) or first_day != date.min
+        matching = [
+            row
+            for row in rows
+            if (
+                row.is_file
+                and row.size > (larger_than or -1)
+                and row.size < (smaller_than or math.inf)
                 and first_day <= row.changed.date() < (changed_before or date.max)
-            ]
-        else:
-            matching = [row for row in rows if name != "*" or row.kind != "folder"]
+                if is_filtered
+                else name != "*" or not row.is_folder
+            )
+        ]
         where = f"{root.label(real_path)}{'' if name == '*' else f', named like {name}'}"
         answer = _answer(matching, where, skipped, sort, max_results)
         hint = f" Nearest: {', '.join(nearest)}" if nearest and not rows else ""
@@ -238,37 +231,22 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
     )
 
 
-@dataclass(frozen=True)
-class _Row:
-    path: str
-    kind: str
-    size: int
-    """Bytes; 0 for a folder."""
-    changed: datetime
-    """Local time."""
-
-    @property
-    def line(self) -> str:
-        if self.kind == "folder":
-            return f"{self.path}/  (folder, changed {self.changed:%Y-%m-%d %H:%M})"
-        exact = counted(self.size, "byte")
-        size = exact if self.size < 1_000_000 else f"{byte_size(self.size)}, {exact}"
-        return f"{self.path}  ({'link, ' * (self.kind == 'link')}{size}, changed {self.changed:%Y-%m-%d %H:%M})"
+def _line(entry: TreeEntry) -> str:
+    changed = f"changed {entry.changed:%Y-%m-%d %H:%M}"
+    if entry.is_folder:
+        return f"{entry.path}/  (folder, {changed})"
+    exact = counted(entry.size, "byte")
+    size = exact if entry.size < 1_000_000 else f"{byte_size(entry.size)}, {exact}"
+    return f"{entry.path}  ({'link, ' * (entry.kind == 'link')}{size}, {changed})"
 
 
-def _row(path: str, status: os.stat_result) -> _Row:
-    kinds = {stat.S_IFDIR: "folder", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
-    kind = kinds.get(stat.S_IFMT(status.st_mode), "device")
-    return _Row(path, kind, 0 if kind == "folder" else status.st_size, datetime.fromtimestamp(status.st_mtime))
-
-
-def _answer(rows: list[_Row], where: str, skipped: Counter[str], order: Order, limit: int) -> ToolAnswer:
+def _answer(rows: list[TreeEntry], where: str, skipped: Counter[str], order: Order, limit: int) -> ToolAnswer:
     if order in ("largest", "smallest"):
         rows = sorted(rows, key=lambda row: row.size, reverse=order == "largest")
     elif order in ("newest", "oldest"):
         rows = sorted(rows, key=lambda row: row.changed, reverse=order == "newest")
     shown = rows[:limit]
-    folders = sum(row.kind == "folder" for row in rows)
+    folders = sum(row.is_folder for row in rows)
     parts = [counted(number, noun) for number, noun in ((len(rows) - folders, "file"), (folders, "folder")) if number]
     cut = f", the {'first' if order == 'name' else order} {len(shown):,}" if len(shown) < len(rows) else ""
     head = f"{' and '.join(parts) or 'NOTHING FOUND'} in {where}{cut}{':' if shown else '.'}"
@@ -278,4 +256,4 @@ def _answer(rows: list[_Row], where: str, skipped: Counter[str], order: Order, l
         for row in shown
     ]
     data = {"found": len(rows), "entries": entries, "not_shown": dict(+skipped)}
-    return ToolAnswer("\n".join([head, *(row.line for row in shown), *more]), data)
+    return ToolAnswer("\n".join([head, *map(_line, shown), *more]), data)

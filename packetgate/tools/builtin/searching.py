@@ -7,18 +7,18 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from packetgate.state.printing import byte_size, counted, shorten
 from packetgate.state.routing import Risk
 from packetgate.tools.builtin.corpus import Corpus, EmbeddingIndex, Passage
-from packetgate.tools.builtin.files import MAX_READ_BYTES, Root, ToolFailure, lines_of
+from packetgate.tools.builtin.files import Root, ToolFailure, lines_of
 from packetgate.tools.builtin.paths import PathParameter, existing_path
 from packetgate.tools.builtin.reading import read_text
 from packetgate.tools.builtin.tool import BuiltinTool, FileOrFolder, ToolAnswer, WhichFiles
-from packetgate.tools.builtin.tree import BEYOND_LIMITS, path_matcher, read_entry, skipped_text, walk
+from packetgate.tools.builtin.tree import MAX_TOTAL_BYTES, path_matcher, skipped_text, texts_below
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -28,7 +28,6 @@ CONTEXT_LINES = 5
 _MERGED_LINES = 3
 """Matches in so many neighbouring lines are shown as one passage."""
 _MAX_PLACES = 10_000
-_MAX_TOTAL_BYTES = 100_000_000
 _LINE_CHARS = 200
 _PASSAGE_CHARS = 4_000
 _MAX_NEAREST = 5
@@ -60,7 +59,7 @@ def searching_tools(root: Root, corpus: Corpus) -> tuple[BuiltinTool, ...]:
         searched.
         """
         phrase, real_path = _phrase_pattern(query, match_case=match_case), existing_path(root, path)
-        skipped, places, first_text, files = Counter[str](), list[_Place](), "", 0
+        skipped, places, first_text, files = Counter[str](), list[Passage](), "", 0
         for name, text in _texts(root, real_path, pattern, skipped, Counter()):
             files += 1
             in_file = _places_of(name, text, phrase)
@@ -73,7 +72,8 @@ def searching_tools(root: Root, corpus: Corpus) -> tuple[BuiltinTool, ...]:
         searched = f"{counted(files, 'text file')} of {where}" if real_path.is_dir() else where
         more = [f"[not searched: {skipped_text(skipped)}]"] if skipped.total() else []
         if places:
-            rows = [{**place._asdict(), "text": place.text[:_LINE_CHARS]} for place in places[:max_results]]
+            shown = [place._replace(text=place.text[:_LINE_CHARS]) for place in places[:max_results]]
+            rows = [dict(zip(Passage._fields[:4], place, strict=False)) for place in shown]
             lines = _passage_lines(query, places, first_text) or _place_lines(query, places, max_results, searched)
             return ToolAnswer("\n".join([*lines, *more]), {"found": len(places), "places": rows})
         nearest = _nearest_passages(corpus, query, root.name(real_path), pattern)
@@ -144,30 +144,30 @@ def embedding_tools(corpus: Corpus, embeddings: "Embeddings | None") -> tuple[Bu
         """
         if not query.strip():
             raise ToolFailure("the query is empty: describe in words what to look for")
-        files, skipped = await asyncio.to_thread(corpus.scan)
+        scan = await asyncio.to_thread(corpus.scan)
         search, kind, note, hits = "lexical", "by words", "", None
         if by_meaning is not None:
             try:
-                hits = await by_meaning.search(files, query, top_k)
+                hits = await by_meaning.search(scan.chunks, query, top_k)
                 search, kind = "embeddings", "by meaning, with embeddings"
             except Exception as error:  # noqa: BLE001  a wrong endpoint raises anything
                 reason = shorten(f"{type(error).__name__}: {error}", 200)
                 note = f"The embeddings failed ({reason}), so the search used words instead."
         if hits is None:
-            hits = await asyncio.to_thread(corpus.search_words, files, query, top_k)
-        searched = counted(len(files), "file")
+            hits = await asyncio.to_thread(scan.search_words, query, top_k)
+        searched = counted(scan.files, "file")
         head = f"NO HITS: nothing in {searched} matches {query!r}, searched {kind}. Try other words."
         if hits:
             head = f"{counted(len(hits), 'hit')} for {query!r} in {searched}, {kind}."
-        not_searched = f"Not searched: {skipped_text(skipped)}." if skipped.total() else ""
+        not_searched = f"Not searched: {skipped_text(scan.skipped)}." if scan.skipped.total() else ""
         places = [
             f"{hit.path}, lines {hit.first_line} to {hit.last_line} (score {hit.score:g}):\n{hit.text}" for hit in hits
         ]
         data = {
             "search": search,
             "note": note,
-            "files_searched": len(files),
-            "left_out": dict(+skipped),
+            "files_searched": scan.files,
+            "left_out": dict(+scan.skipped),
             "hits": [hit._asdict() for hit in hits],
         }
         return ToolAnswer("\n\n".join([" ".join(filter(None, [head, note, not_searched])), *places]), data)
@@ -180,22 +180,11 @@ def _texts(
     root: Root, real_path: Path, pattern: str, skipped: Counter[str], counts: Counter[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield the name and text of a file, or of each file below a folder; add files, folders and bytes to `counts`."""
-    if not real_path.is_dir():
-        yield read_text(root, str(real_path), _MAX_TOTAL_BYTES)
+    if real_path.is_dir():
+        yield from texts_below(root, real_path, skipped, pattern=pattern, counts=counts)
+    else:
         counts.update(files=1, bytes=real_path.stat().st_size)
-        return
-    total = 0
-    for entry in walk(root, real_path, skipped, pattern=pattern):
-        if not entry.is_file:
-            counts["folders"] += entry.is_folder
-            continue
-        size = entry.status.st_size
-        counts.update(files=1, bytes=size)
-        total += min(size, MAX_READ_BYTES)
-        if total > _MAX_TOTAL_BYTES:
-            skipped[BEYOND_LIMITS] += 1
-        elif (text := read_entry(entry, MAX_READ_BYTES, skipped)) is not None:
-            yield entry.path, text
+        yield read_text(root, str(real_path), MAX_TOTAL_BYTES)
 
 
 def _phrase_pattern(text: str, *, match_case: bool) -> re.Pattern[str]:
@@ -205,26 +194,17 @@ def _phrase_pattern(text: str, *, match_case: bool) -> re.Pattern[str]:
     return re.compile(r"\s+".join(map(re.escape, words)), re.NOFLAG if match_case else re.IGNORECASE)
 
 
-class _Place(NamedTuple):
-    path: str
-    first_line: int
-    """Counted from 1, like `last_line`."""
-    last_line: int
-    text: str
-    """The lines from first to last."""
-
-
-def _places_of(path: str, content: str, phrase: re.Pattern[str]) -> list[_Place]:
+def _places_of(path: str, content: str, phrase: re.Pattern[str]) -> list[Passage]:
     matches = [match.span() for match in phrase.finditer(content)]
     if not matches:
         return []
     lines = lines_of(content)
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
     spans = [(bisect_right(starts, start), bisect_right(starts, end - 1)) for start, end in matches]
-    return [_Place(path, first, last, "\n".join(lines[first - 1 : last])) for first, last in dict.fromkeys(spans)]
+    return [Passage(path, first, last, "\n".join(lines[first - 1 : last])) for first, last in dict.fromkeys(spans)]
 
 
-def _passage_lines(query: str, places: list[_Place], text: str) -> list[str]:
+def _passage_lines(query: str, places: list[Passage], text: str) -> list[str]:
     """Return the lines around the places, if these are close together in one file; otherwise an empty list."""
     first, last = places[0], places[-1]
     start = max(1, first.first_line - CONTEXT_LINES)
@@ -236,7 +216,7 @@ def _passage_lines(query: str, places: list[_Place], text: str) -> list[str]:
     return [f"{query!r} is in {first.path}, line {first.first_line}. Lines {start} to {end}:", *passage]
 
 
-def _place_lines(query: str, places: list[_Place], limit: int, searched: str) -> list[str]:
+def _place_lines(query: str, places: list[Passage], limit: int, searched: str) -> list[str]:
     cut = f", the first {limit:,}" if limit < len(places) else ""
     where = f"{counted(len(places), 'place')} in {counted(len({place.path for place in places}), 'file')}"
     lines = [f"{place.path}:{place.first_line}: {shorten(place.text, _LINE_CHARS)}" for place in places[:limit]]
@@ -245,7 +225,7 @@ def _place_lines(query: str, places: list[_Place], limit: int, searched: str) ->
 
 def _nearest_passages(corpus: Corpus, text: str, folder: str, pattern: str) -> list[Passage]:
     try:
-        hits = corpus.search_words(corpus.scan()[0], text, 40 * _MAX_NEAREST)
+        hits = corpus.scan().search_words(text, 40 * _MAX_NEAREST)
     except ToolFailure:  # the query contains no word
         return []
     matches, prefix = path_matcher(pattern), "" if folder == "." else f"{folder}/"

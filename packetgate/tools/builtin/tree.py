@@ -4,14 +4,24 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from packetgate.tools.builtin.files import Root, TooLargeError, ToolFailure, decode, may_hold_secrets, read_in_folder
+from packetgate.tools.builtin.files import (
+    MAX_READ_BYTES,
+    Root,
+    ToolFailure,
+    decode,
+    may_hold_secrets,
+    read_in_folder,
+)
 
 MAX_ENTRIES = 50_000
 """Largest number of entries that a walk visits."""
+MAX_TOTAL_BYTES = 100_000_000
+"""Largest number of bytes that a search reads."""
 _MAX_ALTERNATIVES = 50
 _GENERATED_FOLDERS = frozenset(
     {"node_modules", "bower_components", "venv", ".venv", "site-packages", "__pycache__", ".git"}
@@ -40,6 +50,8 @@ _SUFFIXES = {
 }
 _SYNONYMS = {"picture": "image", "photo": "image", "music": "audio", "film": "video", "movie": "video", "bash": "shell"}
 
+_KINDS = {stat.S_IFDIR: "folder", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
+
 WITHHELD = "secret or denied"
 """Reason for skipping: the file may hold secrets, or a policy rule asks about reading it or denies it."""
 NOT_ENTERED = "folders of built or installed files"
@@ -58,14 +70,34 @@ class TreeEntry(NamedTuple):
     """Status of the entry itself; links are not followed."""
 
     @property
+    def kind(self) -> str:
+        """`folder`, `file`, `link` or `device`."""
+        return _KINDS.get(stat.S_IFMT(self.status.st_mode), "device")
+
+    @property
     def is_folder(self) -> bool:
         """Whether the entry is a folder."""
-        return stat.S_ISDIR(self.status.st_mode)
+        return self.kind == "folder"
 
     @property
     def is_file(self) -> bool:
         """Whether the entry is a regular file."""
-        return stat.S_ISREG(self.status.st_mode)
+        return self.kind == "file"
+
+    @property
+    def size(self) -> int:
+        """Bytes; 0 for a folder."""
+        return 0 if self.is_folder else self.status.st_size
+
+    @property
+    def changed(self) -> datetime:
+        """Local time of the last change."""
+        return datetime.fromtimestamp(self.status.st_mtime)
+
+
+def entry_at(root: Root, path: Path) -> TreeEntry:
+    """Return the entry at a resolved path, without an open folder. Raise `OSError` if there is none."""
+    return TreeEntry(root.name(path), path.name, -1, path.lstat())
 
 
 def walk(
@@ -119,17 +151,42 @@ def _is_generated(folder: str) -> bool:
     return folder in _GENERATED_FOLDERS or folder.endswith(".egg-info")
 
 
-def read_entry(entry: TreeEntry, limit: int, skipped: Counter[str]) -> str | None:
-    """Return the text of a file; None if it has none that can be read, which is counted in `skipped`. Blocking."""
-    try:
-        return decode(read_in_folder(entry.name, entry.folder, limit), entry.path)
-    except TooLargeError:
-        skipped[TOO_LARGE] += 1
-    except OSError:
-        skipped[UNREADABLE] += 1
-    except ToolFailure:
-        skipped[NOT_TEXT] += 1
-    return None
+def texts_below(
+    root: Root,
+    start: Path,
+    skipped: Counter[str],
+    *,
+    pattern: str = "*",
+    file_bytes: int = MAX_READ_BYTES,
+    total_bytes: int = MAX_TOTAL_BYTES,
+    files: int = MAX_ENTRIES,
+    counts: Counter[str] | None = None,
+) -> Iterator[tuple[str, str]]:
+    """Yield the path and the text of each text file below a resolved folder. Blocking.
+
+    Files that are not read are counted by reason in `skipped`; all files and folders, and the bytes, in `counts`.
+    """
+    total, read = 0, 0
+    counts = Counter[str]() if counts is None else counts
+    for entry in walk(root, start, skipped, pattern=pattern):
+        size = entry.size
+        counts.update(folders=entry.is_folder, files=entry.is_file, bytes=size * entry.is_file)
+        if not entry.is_file:
+            continue
+        if size > file_bytes:
+            skipped[TOO_LARGE] += 1
+        elif read >= files or total + size > total_bytes:
+            skipped[BEYOND_LIMITS] += 1
+        else:
+            read, total = read + 1, total + size
+            try:
+                text = decode(read_in_folder(entry.name, entry.folder, file_bytes), entry.path)
+            except OSError:
+                skipped[UNREADABLE] += 1
+            except ToolFailure:
+                skipped[NOT_TEXT] += 1
+            else:
+                yield entry.path, text
 
 
 def skipped_text(skipped: Counter[str]) -> str:

@@ -1,24 +1,129 @@
-"""The tool that undoes a change of another built-in tool."""
+"""Reverse the changes of the built-in tools, and the tool that does it."""
 
+import os
+from contextlib import suppress
+from io import BytesIO
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from packetgate.state.printing import byte_size
 from packetgate.state.routing import Risk
-from packetgate.tools.builtin.changing import WITHHELD, CurrentFile
+from packetgate.tools.builtin.changing import CurrentFile
 from packetgate.tools.builtin.file_operations import TOO_LARGE, FileOperations
-from packetgate.tools.builtin.files import NotTextError, Root, ToolFailure, decode
+from packetgate.tools.builtin.files import MAX_READ_BYTES, NotTextError, Root, ToolFailure, decode, read_bytes
 from packetgate.tools.builtin.tool import BuiltinTool, DryRun
-from packetgate.tools.builtin.undo_store import SHORT_ID, Change, UndoStore
-from packetgate.tools.text.result_store import running_call_id
+from packetgate.tools.builtin.undo_store import ABSENT, SHORT_ID, Change, History, UndoStore
+from packetgate.tools.text.result_store import running_call_id, running_session
+
+
+class Undo(FileOperations):
+    """Reverses the recorded changes of a root. Blocking."""
+
+    def __init__(self, root: Root, store: UndoStore) -> None:
+        super().__init__(root, store)
+        self.store = store
+
+    def undo(self, change: Change) -> None:
+        """Reverse a recorded change. The undo is itself a recorded change.
+
+        Raises:
+            ToolFailure: the change is undone already, or its paths have changed since.
+        """
+        with self._lock():
+            content = self.check_undo(change)
+            path = self._path(change.path)
+            if change.destination:
+                self.move(self._path(change.destination), path, change)
+            elif change.before.kind == "absent":
+                self.delete(path, change)
+            elif change.before.kind == "folder":
+                self.make_folder(path, change)
+                with self._root.folder(path) as folder:
+                    os.fchmod(folder, change.before.mode)
+            elif change.before.kind == "link":
+                with (
+                    self._root.folder(path.parent, create=True) as folder,
+                    self._recorded(self._change(path, ABSENT, change.before, change)),
+                ):
+                    os.symlink(change.before.digest, path.name, dir_fd=folder)
+            elif change.after.kind == "absent":
+                self._write_atomically(path, BytesIO(content or b""), change.before.mode, undoes=change)
+                with self._root.folder(path.parent) as folder, suppress(OSError):
+                    times = (change.before.changed_ns, change.before.changed_ns)
+                    os.utime(path.name, ns=times, dir_fd=folder, follow_symlinks=False)
+            else:
+                current = read_bytes(self._root, path, MAX_READ_BYTES)
+                self.write(path, content or b"", current, change)
+
+    def check_undo(self, change: Change) -> bytes | None:
+        """Return the content that undoing the change would restore; None if it restores none.
+
+        Raises:
+            ToolFailure: the change cannot be undone; the message says why.
+        """
+        with self._lock():
+            history = self.history()
+            change = next((known for known in history.changes if known.number == change.number), change)
+            if history.is_undone(change):
+                raise ToolFailure(f"{change.label} is already undone")
+            if later := history.later_changes(change):
+                labels = "; ".join(f"{one.label}{history.session_note(one)}" for one in later[-3:])
+                more = f", and {len(later) - 3} more" if len(later) > 3 else ""
+                raise ToolFailure(f"later changes touched the same path: {labels}{more}. Undo them first")
+            self._check_unchanged(change)
+            if change.before.kind != "file" or change.destination:
+                return None
+            if not change.before.is_storable:
+                raise ToolFailure(f"{change.label} cannot be undone: {TOO_LARGE}. {change.path} was such a file")
+            content = self.store.content(change)
+            if content is None:
+                raise ToolFailure(
+                    f"{change.label} cannot be undone: the earlier content of {change.path} is not stored any more, "
+                    "because newer changes needed the space"
+                )
+            return content
+
+    def history(self) -> History:
+        """Return the recorded changes as the running session sees them."""
+        with self._lock():
+            return History(self.store.changes(), running_session(), str(self._root.path))
+
+    def _check_unchanged(self, change: Change) -> None:
+        doubt = ""
+        if change.status == "unknown":
+            doubt = f"{change.label} was interrupted, and it is not known whether it finished. "
+        expected = {change.path: ABSENT if change.destination else change.after}
+        if change.destination:
+            expected[change.destination] = change.before
+        for name, state in expected.items():
+            path = self._path(name)
+            now = self.state_of(path)
+            if now.is_like(state):
+                continue
+            if now.kind == "absent":
+                difference = "does not exist any more"
+            elif state.kind == "absent":
+                difference = f"exists again, as a {now.kind}"
+            else:
+                difference = f"is now a {now.kind}" if now.kind != state.kind else "has other content now"
+            raise ToolFailure(f"{doubt}{change.label} cannot be undone: {name} {difference}. Nothing was changed")
+        path = self._path(change.path)
+        if change.before.kind == "absent" and change.after.kind == "folder" and any(path.iterdir()):
+            raise ToolFailure(f"{change.label} cannot be undone: {change.path} is not empty. Nothing was changed")
+        missing = set(self._missing_folders(path.parent)) - set(change.folders)
+        if change.before.kind != "absent" and missing:
+            raise ToolFailure(
+                f"{change.label} cannot be undone: the folder {min(missing)} does not exist any more. "
+                "Nothing was changed: make the folder, then undo again"
+            )
 
 
 def undoing_tools(root: Root, store: UndoStore | None) -> tuple[BuiltinTool, ...]:
     """Return the tool that undoes recorded changes below `root`; none without a store."""
     if store is None:
         return ()
-    operations = FileOperations(root, store)
+    operations = Undo(root, store)
 
     def undo(
         change: Annotated[str, Field(description="The id of the change. Left out: the last change.")] = "",
@@ -72,8 +177,6 @@ def _description(change: Change, content: bytes | None, root: Root) -> tuple[str
         return f"restore {what}{path}", ""
     verb = "restore" if change.after.kind == "absent" else "change back"
     summary = f"{verb} {path}, {byte_size(change.before.size)}"
-    if root.withholds(path):
-        return summary, f"\n{WITHHELD}"
     try:
         return summary, f"\n{CurrentFile(root, root.path / path).diff_to(decode(content or b'', path))}"
     except NotTextError as error:

@@ -13,9 +13,10 @@ from urllib.parse import urlsplit
 
 from packetgate.state.printing import printable
 from packetgate.state.routing import Risk, ToolCall
-from packetgate.tools.risk.features import SAVE_NAMES, SURE_CHANGES, Kind, parameter_kinds, verb_kind, word_lists
+from packetgate.tools.risk.parameter_kinds import SAVE_NAMES, Kind, parameter_kinds, word_lists
 from packetgate.tools.risk.sql import UNREADABLE, change_in, looks_like_sql, risk_of_sql
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.verbs import POSSIBLE_CHANGES, SURE_CHANGES, verb_kind
 from packetgate.tools.text.words import words_of
 
 LOOKS_LIKE_READ = "looks like a read, but nothing confirms that"
@@ -27,7 +28,6 @@ _QUOTED_CHARS = 60
 _ADDRESS_CHARS = 80
 
 _WORDS = word_lists("arguments")
-_ALL_CHANGES = SURE_CHANGES | {"changes?", "runs?"}
 _CODE_SCHEMES = re.compile(r"(?:data|dict|gopher|javascript|vbscript):", re.IGNORECASE)
 _REQUEST_LINE = re.compile(r"(?:delete|patch|post|put)\s+(?:/|https?://)", re.IGNORECASE)
 _SHELL = re.compile(r"\$\(|`[^`]+`|(?:^|[\s\w])(?:;|\|\|?|&&?|>>?)\s*[\w./~$-]")
@@ -218,12 +218,12 @@ def _is_changing_value(plain: str, text: str, words: frozenset[str], *, is_sent:
     first = next(iter(words_of(text.strip())), "").casefold()
     if _OPTION_WORD.fullmatch(plain) and verb_kind(first) in SURE_CHANGES:
         return True
-    is_action = bool(words & _WORDS["actions"]) and first in _WORDS["orders"] and verb_kind(first) in _ALL_CHANGES
+    is_action = bool(words & _WORDS["actions"]) and first in _WORDS["orders"] and verb_kind(first) in POSSIBLE_CHANGES
     return bool(words & (_WORDS["actions"] | _WORDS["modes"])) and (_is_changing_verb(first) or is_action)
 
 
 def _is_changing_verb(verb: str) -> bool:
-    return verb_kind(verb) in _ALL_CHANGES and verb not in _WORDS["about_answer"]
+    return verb_kind(verb) in POSSIBLE_CHANGES and verb not in _WORDS["about_answer"]
 
 
 def _name_changes(name: str, value: Any, *, is_sent: bool) -> bool:

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from packetgate.state.routing import Risk
-from packetgate.tools.risk.features import word_lists
+from packetgate.tools.risk.parameter_kinds import word_lists
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -5,7 +5,7 @@ from typing import Any
 from mcp_types import Tool
 
 from packetgate.state.routing import Risk
-from packetgate.tools.risk.features import Definition
+from packetgate.tools.risk.parameter_kinds import Definition
 from packetgate.tools.risk.registry import Confirmation
 from packetgate.tools.risk.tool import judge_tool
 from packetgate.tools.spec.default_arguments import ServerFolder, default_arguments, without_default_arguments

@@ -155,7 +155,7 @@ async def test_unsuitable_files_are_not_searched(query, library):
 
     assert (found["hits"], found["files_searched"]) == ([], 3)
     assert (found["left_out"]["too large"], found["left_out"]["not text"]) == (1, 1)
-    assert "Not searched: 1 too large, 5 folders of built or installed files, 1 not text." in text
+    assert "Not searched: 1 too large, 1 not text, 5 folders of built or installed files." in text
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,9 @@ def test_the_size_of_a_scan_is_limited(folder, monkeypatch, limit, value, read, 
         (folder / f"{number}.txt").write_text("x" * 10)
     monkeypatch.setattr(f"packetgate.tools.builtin.corpus.{limit}", value)
 
-    files, left_out = Corpus(Root(folder)).scan()
+    scan = Corpus(Root(folder)).scan()
 
-    assert (len(files), left_out["beyond the limits"]) == (read, beyond)
+    assert (scan.files, scan.skipped["beyond the limits"]) == (read, beyond)
 
 
 @pytest.mark.parametrize("lines", [0, 1, 39, 40, 41, 70, 71, 500])

@@ -113,5 +113,5 @@ def test_a_file_whose_read_failed_once_is_read_again(tmp_path: Path, monkeypatch
     searched = Corpus(Root(tmp_path))
     with monkeypatch.context() as failing:
         failing.setattr(tree, "read_in_folder", Mock(side_effect=OSError(EMFILE, "too many open files")))
-        assert searched.scan()[1][UNREADABLE] == 1
-    assert [*searched.scan()[0]] == ["a.txt"]
+        assert searched.scan().skipped[UNREADABLE] == 1
+    assert searched.scan().files == 1

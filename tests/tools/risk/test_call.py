@@ -27,7 +27,7 @@ def tool(
 
 
 QUERY = tool("query", "Query the database.", trusted=True, sql=TEXT)
-UNTRUSTED_QUERY = tool("query", "Query the database.", hint=True, sql=TEXT)
+UNTRUSTED_QUERY = tool("read_query", "Query the database.", hint=True, sql=TEXT)
 EXECUTE_SQL = tool("execute_sql", "Execute SQL.", sql=TEXT)
 TRUSTED = tool("execute_sql", "Execute SQL.", trusted=True, sql=TEXT)
 RAISED = tool("query", "Query the database.", hint=False, sql=TEXT)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from packetgate.state.routing import Risk
-from packetgate.tools.risk.features import VERSION, Definition
-from packetgate.tools.risk.tool import RISK_WEIGHTS, judge_tool, risk_model
+from packetgate.tools.risk.parameter_kinds import Definition
+from packetgate.tools.risk.tool import judge_tool
 
 R, W, X = Risk.READ, Risk.WRITE, Risk.EXECUTE
 TEXT = {"type": "string"}
@@ -36,13 +36,19 @@ def judged(name: str, description: str = "", hints: Hints | None = None, *, trus
         ("git_log", "Shows the commit logs.", {"repo": TEXT}, R),
         ("git_status", "Shows the state of the working tree.", {"repo": TEXT}, R),
         ("directory_tree", "Get a tree of a folder.", {"path": TEXT}, R),
-        ("open_nodes", "Open nodes of the graph by name.", {"names": {"type": "array"}}, R),
+        ("open_nodes", "Open nodes of the graph by name.", {"names": {"type": "array"}}, W),
         ("search_nodes", "Search for nodes.", {"query": TEXT}, R),
         ("list_directory", "List a directory.", {"path": TEXT}, R),
         ("get_current_time", "Get the time.", {"timezone": TEXT}, R),
-        ("convert_time", "Convert a time to another zone.", {"time": TEXT}, R),
+        ("convert_time", "Convert a time to another zone.", {"time": TEXT}, W),
         ("fetch", "Fetches a page and returns its text.", {"url": TEXT}, R),
         ("listDeletedItems", "Lists what was deleted.", {}, R),
+        ("browser_tabs", "List tabs.", {"action": {"enum": ["list", "close"]}}, W),
+        ("git_pull", "Fetch and merge from the remote.", {}, W),
+        ("check_webhook", "Check a webhook by calling it.", {"webhook": TEXT}, W),
+        ("fetch_webhook", "Fetch the webhook to notify the team.", {"webhook": TEXT}, W),
+        ("start_scan", "Start a security scan in the background.", {}, W),
+        ("warehouse_query", "Query the warehouse.", {"query": TEXT}, W),
         ("delete_everything", "Deletes everything.", {}, W),
         ("send_mail", "Send a mail.", {"to": TEXT, "body": TEXT}, W),
         ("get_or_create_page", "Get a page, or create it.", {"title": TEXT}, W),
@@ -121,7 +127,7 @@ def test_a_trusted_hint_does_not_make_an_executing_tool_a_read(parameter: str):
 
 def test_reasons_quote_the_definition():
     assert "its name says `delete`" in judged("delete_page", "Remove a page.").reasons
-    assert judged("query", "Query the database.", sql=TEXT).reasons == (
+    assert judged("read_query", "Query the database.", sql=TEXT).reasons == (
         "nothing confirms that it only reads",
         "its parameter `sql` holds SQL",
     )
@@ -150,9 +156,3 @@ def test_tools_that_reach_outside_are_open_world(
     name: str, parameters: dict[str, Any], hints: Hints | None, trusted: bool, outside: bool
 ):
     assert judged(name, "", hints, trusted=trusted, **parameters).open_world is outside
-
-
-def test_the_weights_are_complete():
-    assert risk_model().version == VERSION
-    assert RISK_WEIGHTS.stat().st_size < 500_000
-    assert 0.0 < risk_model().probability(-10) < 0.01 < 0.99 < risk_model().probability(10) < 1.0

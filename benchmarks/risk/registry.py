@@ -1,4 +1,4 @@
-"""`python -m benchmarks.train.risk.registry`: build, sign and check the registry of known servers.
+"""`python -m benchmarks.risk.registry`: build, sign and check the registry of known servers.
 
 `build LABELS KEY` makes the shipped registry of the files in a folder of labels, and signs it with the private key in
 the file KEY, which is made if it does not exist. A file of labels holds `package`, `version`, `source`, `definitions`
@@ -138,7 +138,7 @@ async def check(packages: list[str]) -> int:
 
 def main() -> None:
     """Build or check."""
-    parser = argparse.ArgumentParser(prog="benchmarks.train.risk.registry", description=__doc__)
+    parser = argparse.ArgumentParser(prog="benchmarks.risk.registry", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     building = commands.add_parser("build")
     building.add_argument("labels", type=Path)

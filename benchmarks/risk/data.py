@@ -1,22 +1,17 @@
-"""What the model learns from: labelled tools of public servers, and tools in our own words."""
+"""Labelled tools: of public servers, and in our own words."""
 
 import json
 import os
 import sys
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mcp_types import ToolAnnotations
 
-from packetgate.tools.risk.features import Definition
+from packetgate.tools.risk.parameter_kinds import Definition
 
 _HERE = Path(__file__).parent
-DOUBTED = 0.15
-"""What an example counts whose label can be disputed."""
-CATALOGUE = 0.5
-"""What one counts that we labelled in the public catalogue."""
 
 
 class Example(NamedTuple):
@@ -25,10 +20,8 @@ class Example(NamedTuple):
     tool: Definition
     label: str
     server: str
-    repository: str = ""
     hints: ToolAnnotations | None = None
     doubted: bool = False
-    weight: float = 1.0
 
     @property
     def does_more(self) -> bool:
@@ -56,14 +49,14 @@ def catalogue(folder: Path) -> list[Example]:
     labels = {name: label for label, name in (line.split("\t") for line in _lines(_HERE / "catalogue.tsv"))}
     rows = _rows(path) if path.is_file() else ()
     return [
-        Example(_definition(row), labels[row["id"]], row["id"].rpartition("/")[0], weight=CATALOGUE)
+        Example(_definition(row), labels[row["id"]], row["id"].rpartition("/")[0])
         for row in rows
         if row["id"] in labels
     ]
 
 
 def own(name: str = "examples") -> list[Example]:
-    """Return the tools in our own words: `examples`, or those of kinds that are `left_out` of training."""
+    """Return the tools in our own words: `examples`, or those of other kinds: `left_out`."""
     found, family = [], ""
     for line in _lines(_HERE / f"{name}.tsv"):
         if line.startswith("["):
@@ -74,24 +67,13 @@ def own(name: str = "examples") -> list[Example]:
     return found
 
 
-def weights_of(examples: Iterable[Example]) -> list[float]:
-    """Return what each example counts: a large server less than its tools' number, a disputed label little."""
-    examples = list(examples)
-    many = Counter(one.server for one in examples if one.repository)
-    mean = sum(many.values()) / max(1.0, sum(count**0.5 for count in many.values()))
-    return [
-        one.weight * (DOUBTED if one.doubted else 1.0) * (mean / many[one.server] ** 0.5 if one.repository else 1.0)
-        for one in examples
-    ]
-
-
 def _labelled(row: dict[str, Any]) -> Example:
     stated = row.get("annotations")
     hints = None
     if stated:
         hints = ToolAnnotations.model_validate(stated)
     doubted = "doubt" in row or "variant" in row
-    return Example(_definition(row), row["label"], row["server"], row["source"].split()[0], hints, doubted)
+    return Example(_definition(row), row["label"], row["server"], hints, doubted)
 
 
 def _definition(row: dict[str, Any]) -> Definition:

@@ -1,1 +1,0 @@
-"""Learning the weights: `python -m benchmarks.train.risk DATA`. Nothing of it runs with Packetgate."""
