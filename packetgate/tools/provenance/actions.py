@@ -19,6 +19,7 @@ from packetgate.tools.provenance.words import ACTIONS, WORDS
 from packetgate.tools.text.verbs import READ_VERBS, WRITE_VERBS
 from packetgate.tools.text.words import STOP_WORDS, stem_of, words_in, words_of
 
+_NEAR_CHARS = 200
 _VERBS = frozenset().union(*ACTIONS.values())
 _COMMAND = re.compile(r"(?<!\S)/([a-z]+)(?!\S)")
 _WORD = re.compile(r"(?<![\w.@/:-])[a-z](?:[a-z'-]*[a-z])?(?![\w@/]|\.\w)")
@@ -58,20 +59,24 @@ def asks_for_action(action: str, words: str, neighbours: Iterable[str] = ()) -> 
         for verb, instructs in _verbs_in(action, sentence):
             is_order = instructs and not _TO_USER.match(sentence, verb.end())
             if is_order or stem_of(verb[0]) == own or _OBJECT.match(sentence, verb.end()):
+                after = frozenset(map(stem_of, words_in(sentence[verb.end() : verb.end() + _NEAR_CHARS])))
                 fit = _fit(action, verb[0], stems)
-                if not any(_fit(other, verb[0], stems) > fit for other in others):
+                if not any(_fit(other, verb[0], after, is_rival=True) > fit for other in others):
                     return True
     return False
 
 
-def _fit(action: str, verb: str, sentence: frozenset[str]) -> int:
-    """Return how well a tool fits a verb and the stems of its sentence, from 0 to 2; less if it lacks several words."""
+def _fit(action: str, verb: str, words: frozenset[str], *, is_rival: bool = False) -> int:
+    """Return how well a tool fits a verb and the stems of words around it, from 0 to 2.
+
+    A rival whose name has several other words, none of which is there, does not fit.
+    """
     own = _own_verb(action)
-    if stem_of(verb) not in _stems_of(action):
-        return 0
     nouns = {stem_of(word) for word in words_of(action) if word != own and word not in STOP_WORDS}
-    has_noun = not nouns.isdisjoint(sentence)
-    return (stem_of(own) == stem_of(verb)) + has_noun - (len(nouns) > 1 and not has_noun)
+    has_noun = not nouns.isdisjoint(words)
+    if stem_of(verb) not in _stems_of(action) or (is_rival and len(nouns) > 1 and not has_noun):
+        return 0
+    return (stem_of(own) == stem_of(verb)) + has_noun
 
 
 def is_removal(action: str) -> bool:
@@ -132,7 +137,7 @@ def is_requested(call: ToolCall, words: str) -> bool:
     known = {
         *_stems_of(action),
         *map(stem_of, [*words_of(action), *WORDS["links"]]),
-        *(part for text in texts for part in _parts(text)),
+        *(part for text in texts for part in _parts(text) | {*map(stem_of, words_in(text))}),
     }
     return known.issuperset(_parts(rest))
 
