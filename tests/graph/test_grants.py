@@ -151,7 +151,6 @@ COVERED = {
     "another of the fields": (SEND, "Send a mail to ben", (PEOPLE, mail("ben@office.example", "bye"))),
     "a field that the user does not name": (SEND, "Mail everybody", (PEOPLE, mail("cara@office.example"))),
     "whom the user names": (SEND, "Send a mail to zoe@far.example", (mail("zoe@far.example"),)),
-    "whom the user names after a colon": (SEND, "Send a mail: to ann@office.example", (mail("ann@office.example"),)),
     "an optional one that the user names": (
         SEND,
         "Send a mail to everybody, with a copy to zoe@far.example",
@@ -160,12 +159,7 @@ COVERED = {
     "another id of a list": (CANCEL, "Cancel all events", (EVENTS, cancel("25"))),
     "when and where": (CREATE, "Create an event for tea", (event("Tea", "2026-06-02 09:00", location="Attic"),)),
     "how much": (PAY, "Send the money to Ann", (pay("Ann", 11.25),)),
-    "the same again": (TABLE, "Update that row again", TABLE.calls),
-    "whom the user names beside whom they exclude": (
-        SEND,
-        "Could you send a mail to zoe@far.example, but never to ann@office.example?",
-        (mail("zoe@far.example"),),
-    ),
+    "the same again": (TABLE, "Update the table again", TABLE.calls),
 }
 
 
@@ -202,6 +196,12 @@ ASKED = {
         "Send a mail to zoe@far.example, but never to ann@office.example",
         (mail("ann@office.example"),),
     ),
+    "whom the user names beside whom they exclude": (
+        SEND,
+        "Could you send a mail to zoe@far.example, but never to ann@office.example?",
+        (mail("zoe@far.example"),),
+    ),
+    "whom the user names after a colon": (SEND, "Send a mail: to ann@office.example", (mail("ann@office.example"),)),
     "somebody who is asked about": (SEND, "Who is ann@office.example?", (PEOPLE, mail("ann@office.example"))),
     "somebody of whom something is thought": (PAY, "Is Ann a crook?", (pay("Ann", 12.5),)),
     "what is asked about": (PAY, "Did I send money to Ann?", (pay("Ann", 12.5),)),

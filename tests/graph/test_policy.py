@@ -97,7 +97,7 @@ async def test_a_remembered_approval_replaces_the_next_question(notebook: Notebo
     async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
         await remembering(talk, word)
     async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
-        packet = await talk.say(ASK)
+        packet = await talk.say("Write avocado to a")
     assert statuses(packet) == ["executed"]
     assert notebook.called == ["write_note", "write_note"]
     assert [row.entry.event for row in await journal.event_entries(GRANT_GIVEN, GRANT_USED)] == [

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from packetgate.state.origins import FlowLabel
 from packetgate.tools.provenance.roles import names_address
-from packetgate.tools.provenance.sources import FlagReason, SourceTexts, keys_in
-from packetgate.tools.provenance.values import addresses_in, fold_text, is_address, is_mail, leaves, plain_text
+from packetgate.tools.provenance.sources import FlagReason, SourceTexts
+from packetgate.tools.provenance.values import addresses_in, fold_text, is_address, is_mail, keys_in, leaves, plain_text
 from packetgate.tools.spec.hosts import fits_host, host_in
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
@@ -23,6 +23,9 @@ _COUNTERS = frozenset(
 _MAX_COUNT = 1_000_000
 _AUTHORITY_END = re.compile(r"[/?#]")
 _PORT = re.compile(r":(?!80$|443$)(\d+)$")
+_LOCAL_FILE = re.compile(r"file:///[^/\\]", re.IGNORECASE)
+_NETWORK_PATH = re.compile(r"file://(?!/[^/\\])|[/\\]{2}", re.IGNORECASE)
+"""A path that reaches another machine on some systems, such as `//host/share` and its form with backslashes."""
 _ABSENT = object()
 
 
@@ -44,6 +47,7 @@ def flow_flags(
     values = [value for name, argument in params.items() for value in _values_in(name, argument, spec)]
     targets = [value for value in values if value.is_target]
     is_outward = spec.reaches_outside or bool(targets) if spec.outward is None else spec.outward
+    is_outward = is_outward or any(_NETWORK_PATH.match(value.text) for value in targets)
     flags: dict[str, FlagReason] = {}
     for value in targets:
         if spec.hosts is not None and not fits_host(host_in(value.text), spec.hosts):
@@ -76,7 +80,8 @@ def _values_in(name: str, argument: Any, spec: ToolSpec) -> Iterator[_Value]:
         if isinstance(leaf.value, bool) or leaf.value in fixed:
             continue
         text = str(leaf.value)
-        is_link = "://" in text or is_address(plain_text(text))
+        is_link = "://" in text or _NETWORK_PATH.match(text) is not None or is_address(plain_text(text))
+        is_link = is_link and not _LOCAL_FILE.match(text)
         is_target = not is_mail(text) and (is_link or names_address(leaf.keys, schema))
         is_round = isinstance(leaf.value, int) and 0 <= leaf.value <= _MAX_COUNT and len(text.rstrip("0")) <= 2
         yield _Value(name, text, is_target, is_round and bool(_COUNTERS & {*words_of(leaf.keys[-1])}))
@@ -97,7 +102,7 @@ def _is_stated(text: str, spec: ToolSpec, sources: SourceTexts, *, reads: bool) 
     """Return whether the user, or a field that may name a destination, states a whole value."""
     if sources.destinations.state(text) or sources.is_listed(text, spec.server):
         return True
-    field = sources.fields_by_text.get(fold_text(text))
+    field = sources.fields_by_value.get(fold_text(text))
     if field is None or field.is_free_text:
         return False
     return not reads or (sources.is_server_field(field.text, spec.server) and not is_address(plain_text(text)))
@@ -136,7 +141,7 @@ def _unlisted_reason(text: str, spec: ToolSpec) -> FlagReason:
 def _unnamed_reason(text: str, host: str, spec: ToolSpec, sources: SourceTexts) -> FlagReason:
     folded = fold_text(text)
     place = next(sources.places_of(folded), None)
-    field = sources.fields_by_text.get(folded)
+    field = sources.fields_by_value.get(folded)
     if place is not None:
         cause = f"this address appears only in text that {place.source.tool} returned"
     elif field is not None:

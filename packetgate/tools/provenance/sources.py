@@ -1,27 +1,28 @@
-"""The texts that the values of a call may come from: the user's words, fields of outputs, and free text."""
+"""The evidence about a call's values: the user's words, fields of outputs, and free text."""
 
 import json
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
+from itertools import islice, product
 from typing import Any
-from urllib.parse import unquote_plus
+from urllib.parse import quote, quote_plus, unquote_plus
 
 from packetgate.state.origins import FlowLabel, SessionLabel
 from packetgate.state.printing import escaped
-from packetgate.state.routing import Risk, ToolCall
+from packetgate.state.routing import Risk, ToolCall, ToolResult
 from packetgate.tools.provenance.values import (
-    DATE_CHARS,
     NUMBER_WORDS,
     Leaf,
     NormalizedValue,
     find_words,
     fold_text,
     is_address,
+    keys_in,
     leaves,
     normalized_values_in,
     plain_text,
@@ -37,16 +38,17 @@ _MAX_SENTENCE_CHARS = 300
 _NEAR_CHARS = 400
 """Distance from a value, in characters, within which instructions are searched."""
 _MAX_PLACES = 200
-_LABEL = re.compile(r"^[\w ()/-]{1,40}: +(?=\S)")
+_MAX_DEPTH = 32
 _BULLET = re.compile(r"^(?:[-*\u2022]|\d{1,4}[.)]|\[[\w ]{1,12}\])\s+")
+_LABEL = re.compile(r"^[\w ()/-]{1,40}: +(?=\S)")
 _SENTENCE_END = re.compile(r"[.!?]\s")
 _FILE = re.compile(r"[\w -]{1,200}\.\w{1,5}")
-_MAX_KEY_DEPTH = 32
 _ADDRESS_SEPARATORS = re.compile(r"[\s<>\"'`()\[\]{},;|\u2018-\u201f]+")
 _DOMAIN = re.compile(r"\.[a-z][a-z0-9-]+$")
 _TOKEN = re.compile(r"[^\W_]+")
-_GAP = re.compile(r"[ -~]{0,3}")
-"""Characters between two words that carry little."""
+_GAPS = frozenset(" +-_/.,&")
+"""Signs that may stand between two words instead of those that the user wrote."""
+_ENDS = frozenset(["", "/", ".", "?"])
 _LINK_WORDS = "a an and at by for from in is of on or the to with".split()
 
 
@@ -55,10 +57,17 @@ class OutputField:
     """A complete field of a structured output."""
 
     tool: str
-    text: str
-    """The value, folded by `fold_text`."""
+    written: str
+    """The value as written."""
     is_free_text: bool = False
     """Whether the field's author chooses its words, such as a subject."""
+    listed_for: str | None = None
+    """If a listing returned the field: the server whose reads may go to an address in it; an empty server means any."""
+
+    @cached_property
+    def text(self) -> str:
+        """The value, folded."""
+        return fold_text(self.written)
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,8 @@ class FreeText:
     text: str
     is_named: bool = False
     """Whether the text is a document whose address or path is in the user's words."""
+    call: ToolCall | None = field(default=None, compare=False, repr=False)
+    """The call that returned the text."""
 
     @cached_property
     def folded(self) -> str:
@@ -83,8 +94,8 @@ class FreeText:
 
     @cached_property
     def sentence_ends(self) -> list[int]:
-        """The ends of all sentences except the last."""
-        return [match.end() for match in _SENTENCE_END.finditer(self.text)]
+        """The ends of all sentences."""
+        return [*(match.end() for match in _SENTENCE_END.finditer(self.text)), len(self.text)]
 
 
 @dataclass(frozen=True)
@@ -95,25 +106,26 @@ class TextPlace:
     start: int
     end: int
 
-    def sentences(self, before: int) -> str:
-        """Return the sentence of this part and `before` sentences before it, folded, cut to the text nearby."""
-        first, last = self._bounds(before)
+    @property
+    def sentence(self) -> str:
+        """The sentence of this part, folded, cut to the text nearby."""
+        first, last = self._bounds
         return self.source.folded[max(first, self.start - _NEAR_CHARS) : min(last, self.end + _NEAR_CHARS)]
 
     def quoted(self) -> tuple[str, str]:
         """Return the sentence, cut if it is long, and the part; names replace control characters."""
         text = self.source.text
-        start, end = self._bounds(0)
+        start, end = self._bounds
         first = max(start, self.start - _MAX_SENTENCE_CHARS // 2)
         last = max(min(end, first + _MAX_SENTENCE_CHARS), min(self.end, self.start + _MAX_SENTENCE_CHARS))
         sentence = f"{'…' if first > start else ''}{text[first:last].strip()}{'…' if last < end else ''}"
         return escaped(sentence), escaped(text[self.start : min(self.end, last)])
 
-    def _bounds(self, before: int) -> tuple[int, int]:
+    @property
+    def _bounds(self) -> tuple[int, int]:
         ends = self.source.sentence_ends
         at = bisect_right(ends, self.start)
-        first = ends[at - 1 - before] if at > before else 0
-        return first, next((end for end in ends[at:] if end >= self.end), len(self.source.text))
+        return ends[at - 1] if at else 0, ends[bisect_left(ends, self.end)]
 
 
 @dataclass(frozen=True)
@@ -166,30 +178,42 @@ class UserWords:
         return next((end for end in ends if end in self._hosts and (end == host or _DOMAIN.search(end))), "")
 
     @cached_property
-    def _tokens(self) -> frozenset[str]:
-        return frozenset(_TOKEN.findall(self.text))
-
-    @cached_property
-    def _forms(self) -> Counter[str]:
-        return Counter(map(_word_form, _TOKEN.findall(self.text)))
+    def _tokens_by_form(self) -> dict[str, list[str]]:
+        tokens: dict[str, list[str]] = {word: [word] for word in _LINK_WORDS}
+        for token in _TOKEN.findall(self.text):
+            tokens.setdefault(_word_form(token), []).append(token)
+        return tokens
 
     def cover(self, text: str) -> bool:
-        """Return whether a text has only words of the user, each as often as the user wrote it, and no hidden text.
+        """Return whether a text has only words of the user, each as often as the user wrote it, in canonical form.
 
-        A word counts in other forms, such as the plural, and each of `_LINK_WORDS` may be added once.
+        A word counts in other forms, such as the plural, and each of `_LINK_WORDS` may be added once. Capitals, signs
+        between the words, and percent signs could carry data: they are as the user wrote them, or all alike.
         """
         plain = unquote_plus(text)
-        tokens = _TOKEN.findall(plain)
-        if not (tokens and all(map(_GAP.fullmatch, _TOKEN.split(plain)))):
+        tokens, (first, *gaps) = _TOKEN.findall(plain), _TOKEN.split(plain)
+        if not tokens:
             return not plain.strip(" /")
-        left = self._forms + Counter(_LINK_WORDS)
-        left.subtract(map(_word_form, tokens))
-        return min(left.values()) >= 0 and all(token in self._tokens or _has_usual_case(token) for token in tokens)
+        forms = [(token, _word_form(token)) for token in tokens]
+        used = Counter(form for _, form in forms)
+        own = {form: self._tokens_by_form.get(form, []) for form in used}
+        pairs = zip(tokens, gaps, tokens[1:], strict=False)
+        new_gaps = {gap for one, gap, next_one in pairs if one + gap + next_one not in self.text}
+        return (
+            text in {plain, quote(plain), quote(plain, safe=""), quote_plus(plain)}
+            and all(count <= len(own[form]) for form, count in used.items())
+            and (
+                plain.islower() or all(one in own[form] or " ".join([one, *own[form]]).islower() for one, form in forms)
+            )
+            and len(new_gaps) <= 1
+            and all(len(gap) == 1 and gap in _GAPS for gap in new_gaps)
+            and (first in {"", "/"} and gaps[-1] in _ENDS)
+        )
 
 
 @dataclass(frozen=True)
 class SourceTexts:
-    """The texts from which the values of a turn's calls may come, newest first."""
+    """The evidence of a session about the values of its next calls, newest first."""
 
     user: UserWords
     request: str = ""
@@ -200,10 +224,6 @@ class SourceTexts:
     """Name of a picture that the user attached; a model may read values in it."""
     labels: Mapping[FlowLabel, str] = field(default_factory=dict)
     """What the session holds, with the tool, attachment or message that it came from."""
-    listed: frozenset[tuple[str, str]] = frozenset()
-    """Addresses that are whole fields of listings, exactly as written, each with the server that may read it; an empty
-    server means any.
-    """
     client_words: bool = False
     """Whether a client that had read outputs wrote `user`: such words name no destination of a read."""
     earlier: tuple[ToolCall, ...] = ()
@@ -216,72 +236,65 @@ class SourceTexts:
 
     def is_listed(self, address: str, server: str) -> bool:
         """Return whether a listing that counts for the server holds exactly this address."""
-        return not self.listed.isdisjoint({(address, ""), (address, server)})
+        is_one = is_address(address) or ("://" in address and bool(host_in(address)))
+        return is_one and any(one.written == address and one.listed_for in {"", server} for one in self.fields)
 
-    def places_of(self, text: str) -> Iterator[TextPlace]:
-        """Yield the places of a folded text in free text, at most `_MAX_PLACES`."""
-        remaining = _MAX_PLACES
-        for source in self.free_texts:
+    def places_of(self, *texts: str) -> Iterator[TextPlace]:
+        """Yield the places of folded texts in free text, at most `_MAX_PLACES`."""
+        return islice(self._all_places_of(texts), _MAX_PLACES)
+
+    def _all_places_of(self, texts: Iterable[str]) -> Iterator[TextPlace]:
+        for source, text in product(self.free_texts, texts):
             at = find_words(source.folded, text)
-            while at >= 0 and remaining:
+            while at >= 0:
                 yield TextPlace(source, at, at + len(text))
-                remaining -= 1
                 at = find_words(source.folded, text, at + 1)
+
+    def places_of_values(self, *options: Iterable[NormalizedValue]) -> Iterator[TextPlace]:
+        """Yield the first place in each free text of one of these numbers, accounts or dates, in any notation."""
+        for source, values in product(self.free_texts, options):
+            yield from (
+                TextPlace(source, *source.normalized_values[one]) for one in values if one in source.normalized_values
+            )
 
     def is_server_field(self, text: str, server: str) -> bool:
         """Return whether this server returned a folded text as a field that is not free text."""
         prefix = f"{server}."
-        return any(
-            field.text == text and field.tool.startswith(prefix) and not field.is_free_text for field in self.fields
-        )
+        return any(one.text == text and one.tool.startswith(prefix) and not one.is_free_text for one in self.fields)
 
     @cached_property
     def named_texts(self) -> frozenset[str]:
         """The free texts of records, such as mails, whose address and title are both in the user's words."""
         return frozenset(
-            plain_text(value)
+            plain_text(text)
             for call in self.earlier
-            if call.result is not None
-            for record in _records_in(call.result.structured or _parsed_json(call.result.server_text))
-            if self._is_named(record)
-            for value in record.values()
-            if isinstance(value, str) and not _is_field(value)
+            for record in (
+                _records_in(call.result.structured or _parsed_json(call.result.server_text)) if call.result else ()
+            )
+            for texts in [[value for value in record.values() if isinstance(value, str)]]
+            for stated in [[one for one in texts if _is_field(one) and self.user.contain(fold_text(one))]]
+            if any(map(is_address, stated)) and any(" " in one for one in stated)
+            for text in texts
+            if not _is_field(text)
         )
 
-    def _is_named(self, record: Mapping[str, Any]) -> bool:
-        texts = [fold_text(value) for value in record.values() if isinstance(value, str) and _is_field(value)]
-        stated = [text for text in texts if text and self.user.contain(text)]
-        return any(map(is_address, stated)) and any(" " in text for text in stated)
-
     @cached_property
-    def fields_by_text(self) -> dict[str, OutputField]:
-        """The newest field of each text; a field that is not free text is preferred."""
-        fields: dict[str, OutputField] = {}
-        for newer in self.fields:
-            known = fields.get(newer.text)
-            if known is None or (known.is_free_text and not newer.is_free_text):
-                fields[newer.text] = newer
+    def fields_by_value(self) -> dict[str | NormalizedValue, OutputField]:
+        """The newest field of each text, number, account or date; a field that is not free text is preferred."""
+        fields: dict[str | NormalizedValue, OutputField] = {}
+        for one in sorted(self.fields, key=lambda field: field.is_free_text):
+            values = normalized_values_in(one.text).items()
+            whole = [
+                value for value, (start, end) in values if start == 0 and (value[0] == "day" or end == len(one.text))
+            ]
+            for value in [one.text, *(value for value in whole if not (value[0] == "account" and one.is_free_text))]:
+                fields.setdefault(value, one)
         return fields
-
-    @cached_property
-    def fields_by_normalized_value(self) -> dict[NormalizedValue, OutputField]:
-        """The newest field of each number or account, or of each date at its start."""
-        return {
-            value: field
-            for field in reversed(self.fields)
-            for value, (start, end) in normalized_values_in(field.text).items()
-            if start == 0 and not (value[0] == "account" and field.is_free_text)
-            if (len(field.text) < DATE_CHARS if value[0] == "day" else end == len(field.text))
-        }
 
 
 def _word_form(word: str) -> str:
     lower = word.lower()
     return stem_of(lower) if len(lower) > 3 and lower.isalpha() else lower
-
-
-def _has_usual_case(word: str) -> bool:
-    return word.isalpha() and word in (word.lower(), word.upper(), word.capitalize())
 
 
 def source_texts(
@@ -312,11 +325,6 @@ def source_texts(
         fields=tuple(source for source in sources if isinstance(source, OutputField)),
         free_texts=tuple(source for source in sources if isinstance(source, FreeText)),
         labels={label.label: label.source for label in labels},
-        listed=frozenset(
-            (address, "" if call.open_world else call.tool_name.partition(".")[0])
-            for call in earlier
-            for address in _listed_addresses(call)
-        ),
         picture=picture,
         earlier=tuple(earlier),
     )
@@ -327,60 +335,50 @@ def is_listing(tool: str) -> bool:
     return not WORDS["lists"].isdisjoint(words_of(tool))
 
 
-def _listed_addresses(call: ToolCall) -> Iterator[str]:
-    """Yield the addresses in the fields of a listing or search, as written: later reads may go to them.
-
-    Of a tool that is known to search only public text, lines such as `URL: https://example.org` count as fields.
-    """
-    if call.result is None or not call.result.success or not is_listing(call.tool_name):
-        return
-    parsed = _parsed_json(call.result.server_text)
-    for leaf in (leaf for value in (call.result.structured, parsed) for leaf in leaves(value)):
-        text = leaf.value
-        is_one = isinstance(text, str) and (is_address(text) or ("://" in text and bool(host_in(text))))
-        if is_one and not _is_free_text_key(leaf):
-            yield text
-    if parsed is None and call.open_world and FlowLabel.PRIVATE not in call.result_labels:
-        lines = (_LABEL.sub("", _BULLET.sub("", line.strip())) for line in call.result.server_text.splitlines())
-        yield from (line for line in lines if "://" in line and host_in(line))
-
-
 def _sources_in_call(call: ToolCall, user: UserWords) -> Iterator[OutputField | FreeText]:
-    result = call.result
-    if result is None:
-        return
-    is_document = call.apparent_risk is Risk.READ and _reads_document(call.tool_name, call.params)
-    if result.structured is not None and result.success:
-        yield from _sources_in_value(call.tool_name, result.structured)
-    outputs = _sources_in_output(call.tool_name, result.server_text, is_document=is_document)
-    yield from _named(outputs, call.params, user) if is_document else outputs
+    """Yield the fields and texts of a result, without addresses that the server may only repeat from the arguments."""
+    arguments = [str(text) for text in [*keys_in(call.params), *(leaf.value for leaf in leaves(call.params))]]
+    given = fold_text("\n".join(arguments))
+    for source in _all_sources_in(call, user) if call.result else ():
+        is_field = isinstance(source, OutputField)
+        if not (is_field and ("://" in source.text or is_address(source.text)) and source.text in given):
+            yield source
 
 
-def _named(
-    sources: Iterator[OutputField | FreeText], params: Mapping[str, Any], user: UserWords
-) -> Iterator[OutputField | FreeText]:
-    """Yield the sources of a document, marked if the user's words name it."""
-    is_named = any(user.contain(fold_text(text)) for text in _document_names(params))
-    for source in sources:
-        yield replace(source, is_named=True) if is_named and isinstance(source, FreeText) else source
+def _all_sources_in(call: ToolCall, user: UserWords) -> Iterator[OutputField | FreeText]:
+    """Yield the fields and texts of a result. The output of a call that reads an address or a file is one free text.
 
-
-def _reads_document(tool: str, params: Mapping[str, Any]) -> bool:
-    """Return whether a call reads an address or a file, so that all of its output is free text."""
-    return not is_listing(tool) and bool(_document_names(params))
+    In a search that is known to return only public text, a line such as `URL: https://example.org` is a field.
+    """
+    result, tool, lists = call.result or ToolResult(success=False), call.tool_name, is_listing(call.tool_name)
+    documents = [] if lists or call.apparent_risk is not Risk.READ else _document_names(call.params)
+    listed_for = None if not lists or not result.success else "" if call.open_world else tool.partition(".")[0]
+    parsed = None if documents else _parsed_json(result.server_text)
+    for value in (result.structured if result.success else None, parsed):
+        for leaf in (*(Leaf((), key) for key in keys_in(value)), *leaves(value)):
+            text = leaf.value if isinstance(leaf.value, str) else json.dumps(leaf.value)
+            line, is_field, is_free_text = plain_text(text), _is_field(text), _is_free_text_key(leaf)
+            if is_field and line:
+                yield OutputField(tool, text, is_free_text, None if is_free_text or not leaf.keys else listed_for)
+            if not is_field or (line and (is_free_text or len(line.split()) > 2)):
+                yield FreeText(tool, line, call=call)
+    if parsed is None:
+        is_named = any(user.contain(fold_text(name)) for name in documents)
+        yield FreeText(tool, plain_text(result.server_text), is_named, call)
+        lines = [line.strip() for line in result.server_text.splitlines() if line.strip()]
+        is_list = lists and all(_is_field(line) and not _is_sentence(line) for line in lines)
+        is_public = listed_for == "" and FlowLabel.PRIVATE not in call.result_labels
+        for line in lines if lists else ():
+            bare = _BULLET.sub("", line)
+            value = _LABEL.sub("", bare)
+            is_address_line = is_public and "://" in value and bool(host_in(value))
+            for text in {line, bare, value} if is_list else {value} if is_address_line else ():
+                yield OutputField(tool, text, listed_for="" if is_address_line else None)
 
 
 def _document_names(params: Mapping[str, Any]) -> list[str]:
     texts = [leaf.value for leaf in leaves(params) if isinstance(leaf.value, str) and len(leaf.value) < 2_000]
     return [text for text in texts if is_address(text) or "/" in text or _FILE.fullmatch(text)]
-
-
-def _sources_in_output(tool: str, text: str, *, is_document: bool) -> Iterator[OutputField | FreeText]:
-    if is_document:
-        yield FreeText(tool, plain_text(text))
-        return
-    value = _parsed_json(text)
-    yield from _sources_in_lines(tool, text) if value is None else _sources_in_value(tool, value)
 
 
 def _parsed_json(text: str) -> Any:
@@ -390,58 +388,21 @@ def _parsed_json(text: str) -> Any:
         return None
 
 
-def _is_free_text_key(leaf: Leaf) -> bool:
-    return any(
-        word.removesuffix("s") in WORDS["free_text_keys"] for word in words_of(leaf.keys[-1] if leaf.keys else "")
-    )
-
-
-def _sources_in_value(tool: str, value: Any) -> Iterator[OutputField | FreeText]:
-    for key in keys_in(value):
-        yield from _sources_in_leaf(tool, Leaf((), key))
-    for leaf in leaves(value):
-        yield from _sources_in_leaf(tool, leaf)
-
-
 def _records_in(value: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
-    if depth <= _MAX_KEY_DEPTH and isinstance(value, Mapping | list):
+    if depth <= _MAX_DEPTH and isinstance(value, Mapping | list):
         if isinstance(value, Mapping):
             yield value
         for part in value.values() if isinstance(value, Mapping) else value:
             yield from _records_in(part, depth + 1)
 
 
-def keys_in(value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield the keys of all objects in a value."""
-    if depth > _MAX_KEY_DEPTH or not isinstance(value, Mapping | list):
-        return
-    for part in value:
-        if isinstance(value, Mapping):
-            yield str(part)
-        yield from keys_in(value[part] if isinstance(value, Mapping) else part, depth + 1)
-
-
-def _sources_in_leaf(tool: str, leaf: Leaf) -> Iterator[OutputField | FreeText]:
-    text = leaf.value if isinstance(leaf.value, str) else json.dumps(leaf.value)
-    line, is_field, is_free_text = plain_text(text), _is_field(text), _is_free_text_key(leaf)
-    if is_field and line:
-        yield OutputField(tool, line.lower(), is_free_text)
-    if not is_field or (line and (is_free_text or len(line.split()) > 2)):
-        yield FreeText(tool, line)
+def _is_free_text_key(leaf: Leaf) -> bool:
+    return any(word.removesuffix("s") in WORDS["free_text_keys"] for key in leaf.keys[-1:] for word in words_of(key))
 
 
 def _is_field(text: str) -> bool:
-    return "\n" not in text.strip() and len(text) <= _MAX_FIELD_CHARS and len(text.split()) <= _MAX_FIELD_WORDS
-
-
-def _sources_in_lines(tool: str, text: str) -> Iterator[OutputField | FreeText]:
-    yield FreeText(tool, plain_text(text))
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if is_listing(tool) and all(_is_field(line) and not _is_sentence(line) for line in lines):
-        for line in lines:
-            bare = _BULLET.sub("", line)
-            for value in {line, bare, _LABEL.sub("", bare)}:
-                yield OutputField(tool, fold_text(value))
+    is_short = len(text) <= _MAX_FIELD_CHARS and len(text.split()) <= _MAX_FIELD_WORDS
+    return (is_short and "\n" not in text.strip()) or ("://" in text and bool(host_in(text)))
 
 
 def _is_sentence(line: str) -> bool:

@@ -6,11 +6,10 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
-from urllib.parse import SplitResult, urlsplit
 
 from packetgate.tools.text.words import STOP_WORDS
 
-DATE_CHARS = 40
+_DATE_CHARS = 40
 _MAX_DEPTH = 32
 _NOT_ALPHANUMERIC = re.compile(r"[^a-z0-9]+")
 _PHRASE_WORDS = 3
@@ -20,36 +19,32 @@ _WORD = re.compile(r"\w+")
 _SPACES = re.compile(r"\s+")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d{1,30}(?:[.,'\u2019\u00a0 ]\d{1,30}){0,8}(?!\w)")
 _GROUPS = re.compile(r"\d{1,3}(?:([,.'\u2019\u00a0 ])\d{3})(?:\1\d{3})*(?:[.,]\d+)?")
-EMAIL = re.compile(r"[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
-URL = re.compile(r"\b(?:[a-z][a-z0-9+.-]{1,15}://|www\.)[^\s<>\"'`()\[\]{}|\\^]{2,}", re.IGNORECASE)
-HOST = re.compile(
+_EMAIL = re.compile(r"[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
+_URL = re.compile(r"\b(?:[a-z][a-z0-9+.-]{1,15}://|www\.)[^\s<>\"'`()\[\]{}|\\^]{2,}", re.IGNORECASE)
+_HOST = re.compile(
     r"(?<![\w@.-])(?:[a-z0-9][a-z0-9-]{0,62}\.){1,8}[a-z]{2,24}(?::\d{1,5})?(?:/[^\s<>\"'`]*)?(?![\w@])",
     re.IGNORECASE,
 )
-IBAN = re.compile(r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
-PHONE = re.compile(r"(?<!\w)\+\d(?:[ ().-]{0,2}\d){6,14}(?!\w)")
+_IBAN = re.compile(r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
+_PHONE = re.compile(r"(?<!\w)\+\d(?:[ ().-]{0,2}\d){6,14}(?!\w)")
+_ADDRESSES = (_EMAIL, _URL, _IBAN, _PHONE)
 _FILE_ENDINGS = frozenset(
     "txt md pdf doc docx xls xlsx csv tsv json yaml yml toml ini cfg conf log py js ts html htm css xml sh bat zip tar"
     " gz tgz png jpg jpeg gif svg webp mp3 mp4 mov ppt pptx rtf odt ods ipynb rs go java c h cpp rb php sql db bak env"
     " lock key pem".split()
 )
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        "january jan,february feb,march mar,april apr,may,june jun,july jul,august aug,september sep sept,october oct,"
-        "november nov,december dec".split(","),
-        start=1,
-    )
-    for name in names.split()
-}
-_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
-_ISO_DATE = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
-_DAY_FIRST = re.compile(
-    rf"(?<!\w)(\d{{1,2}})(?:st|nd|rd|th)?(?:\s*(?:-|to|until|till|and|through)\s*(?:the\s+)?(\d{{1,2}})(?:st|nd|rd|th)?)?"
-    rf"\s*(?:of\s+)?({_MONTH})\b(?:,?\s*(\d{{4}}))?"
+_MONTHS = "january february march april may june july august september october november december".split()
+_MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS)
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_YEAR = r"\b(?:,?\s*(?P<year>\d{4}))?"
+_DATES = (
+    re.compile(r"(?<!\d)(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})(?!\d)"),
+    re.compile(rf"(?<!\w){_DAY}\s*(?:of\s+)?(?P<month>{_MONTH}){_YEAR}"),
+    re.compile(rf"\b(?P<month>{_MONTH})\.?\s+{_DAY}{_YEAR}"),
+    re.compile(r"(?<!\d)(?P<day>\d{1,2})[./](?P<month>\d{1,2})[./](?P<year>\d{4})(?!\d)"),
+    re.compile(r"(?<!\d)(?P<month>\d{1,2})[./](?P<day>\d{1,2})[./](?P<year>\d{4})(?!\d)"),
 )
-_MONTH_FIRST = re.compile(rf"\b({_MONTH})\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s*(\d{{4}}))?")
-_SLASHED = re.compile(r"(?<!\d)(\d{1,2})[./](\d{1,2})[./](\d{4})(?!\d)")
+"""A date such as 01/02/2026 fits two patterns and counts as both days."""
 NUMBER_WORDS = dict(
     zip("one two three four five six seven eight nine ten eleven twelve".split(), range(1, 13), strict=True)
 )
@@ -78,6 +73,15 @@ def leaves(value: Any, *keys: str) -> Iterator[Leaf]:
             yield from leaves(inner, *keys)
     elif value is not None:
         yield Leaf(keys, value)
+
+
+def keys_in(value: Any, depth: int = 0) -> Iterator[str]:
+    """Yield the keys of all objects in a value."""
+    if depth <= _MAX_DEPTH and isinstance(value, Mapping | list):
+        for part in value:
+            if isinstance(value, Mapping):
+                yield str(part)
+            yield from keys_in(value[part] if isinstance(value, Mapping) else part, depth + 1)
 
 
 def plain_text(text: str) -> str:
@@ -153,12 +157,15 @@ def numbers_in(text: str) -> Iterator[tuple[Decimal, int, int]]:
 
 
 def normalized_values_in(text: str) -> dict[NormalizedValue, tuple[int, int]]:
-    """Return the numbers, dates, IBANs and phone numbers of a folded text, each with its first start and end."""
+    """Return the numbers, dates, IBANs and phone numbers of a folded text, each with its first start and end.
+
+    A date counts with its year, and without: `normalized_values_of` says which of both a value must fit.
+    """
     upper = text.upper() if len(text.upper()) == len(text) else text
     places: list[tuple[NormalizedValue, tuple[int, int]]] = [
         (("number", value), (start, end)) for value, start, end in numbers_in(text)
     ]
-    for pattern in (IBAN, PHONE):
+    for pattern in (_IBAN, _PHONE):
         places += [(("account", alphanumerics_of(match[0])), match.span()) for match in pattern.finditer(upper)]
     for (year, *day), span in _days_in(text):
         places += [(("day", year, *day), span), (("day", None, *day), span)]
@@ -170,74 +177,46 @@ def normalized_values_of(value: str) -> list[tuple[NormalizedValue, ...]]:
 
     A source contains the number, account or date if it contains one of the alternatives.
     """
+    if is_account(value):
+        return [(("account", alphanumerics_of(value)),)]
     number = parse_number(value)
-    values: list[NormalizedValue] = [("account", alphanumerics_of(value))] if is_account(value) else []
-    values += [] if number is None else [("number", number)]
-    if values:
-        return [tuple(values)]
-    days = [day for day, _ in _days_in(value)] if len(value) < DATE_CHARS else []
+    if number is not None:
+        return [(("number", number),)]
+    days = [day for day, _ in _days_in(value)] if len(value) < _DATE_CHARS else []
     return [(("day", year, *day), ("day", 0, *day)) if year else (("day", None, *day),) for year, *day in days]
 
 
 def _days_in(text: str) -> Iterator[tuple[tuple[int, int, int], tuple[int, int]]]:
-    """Yield the dates (year, month, day) in a folded text with their spans; the year is 0 if it is missing.
-
-    An ambiguous date, such as 01/02/2026, yields both readings.
-    """
-    for match in _ISO_DATE.finditer(text):
-        yield (int(match[1]), int(match[2]), int(match[3])), match.span()
-    for match in _DAY_FIRST.finditer(text):
-        for day in filter(None, (match[1], match[2])):
-            yield (int(match[4] or 0), _MONTHS[match[3]], int(day)), match.span()
-    for match in _MONTH_FIRST.finditer(text):
-        yield (int(match[3] or 0), _MONTHS[match[1]], int(match[2])), match.span()
-    for match in _SLASHED.finditer(text):
-        first, second, year = int(match[1]), int(match[2]), int(match[3])
-        yield (year, second, first), match.span()
-        yield (year, first, second), match.span()
+    """Yield the dates (year, month, day) in a folded text with their spans; the year is 0 if it is missing."""
+    for match in (match for pattern in _DATES for match in pattern.finditer(text)):
+        month = next((at for at, name in enumerate(_MONTHS, 1) if name[:3] == match["month"][:3]), 0)
+        yield (int(match["year"] or 0), month or int(match["month"]), int(match["day"])), match.span()
 
 
 def addresses_in(text: str) -> list[str]:
     """Return the e-mail addresses, URLs, hosts, IBANs and phone numbers in a text, each once."""
     addresses: list[str] = []
-    for pattern in (EMAIL, URL, IBAN, PHONE):
+    for pattern in _ADDRESSES:
         addresses += [match[0].rstrip(".,;:!?") for match in pattern.finditer(text)]
         text = pattern.sub(" ", text)
-    addresses += [match[0].rstrip(".,;:!?/") for match in HOST.finditer(text) if _is_host(match[0])]
+    addresses += [match[0].rstrip(".,;:!?/") for match in _HOST.finditer(text) if _is_host(match[0])]
     return list(dict.fromkeys(addresses))
 
 
 def is_address(text: str) -> bool:
     """Return whether a text is one address of a kind that `addresses_in` finds."""
     text = text.strip()
-    if any(pattern.fullmatch(text) for pattern in (EMAIL, URL, IBAN, PHONE)):
-        return True
-    return HOST.fullmatch(text) is not None and _is_host(text)
+    return any(pattern.fullmatch(text) for pattern in _ADDRESSES) or bool(_HOST.fullmatch(text) and _is_host(text))
 
 
 def is_mail(text: str) -> bool:
     """Return whether a text is one e-mail address."""
-    return EMAIL.fullmatch(text.strip()) is not None
+    return _EMAIL.fullmatch(text.strip()) is not None
 
 
 def is_account(text: str) -> bool:
     """Return whether a text is one IBAN or phone number."""
-    return bool(IBAN.fullmatch(text.strip().upper()) or PHONE.fullmatch(text.strip()))
-
-
-def host_of(address: str) -> str:
-    """Return the host of a URL or an e-mail address in lower case, or an empty string."""
-    if EMAIL.fullmatch(address):
-        return address.rpartition("@")[2].lower()
-    parts = _url_parts(address)
-    return (parts.hostname or "").lower() if parts else ""
-
-
-def _url_parts(address: str) -> SplitResult | None:
-    try:
-        return urlsplit(address if "://" in address else f"//{address}")
-    except ValueError:
-        return None
+    return bool(_IBAN.fullmatch(text.strip().upper()) or _PHONE.fullmatch(text.strip()))
 
 
 def _is_host(text: str) -> bool:

@@ -19,6 +19,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 FETCH = tool("web.fetch_page", description="Fetch a page.", url="string", max_length="integer")
 CONNECT = tool("net.read_banner", description="Read a banner.", host="string", domain="string", path="string")
 SEARCH = tool("web.search_web", description="Search the web.", query="string", page="integer")
+SEND = a_tool("shop.send_order", risk=Risk.WRITE, url={"type": "string"}, note={"type": "string"})
 SECRET = "88-ORCHID-1742"
 DIARY = earlier_call("files.read_file", f"The alarm code of the shop is {SECRET}", path="diary.txt")
 MORSE = dict(zip("0123456789", "----- .---- ..--- ...-- ....- ..... -.... --... ---.. ----.".split(), strict=True))
@@ -133,6 +134,26 @@ def test_data_is_flagged_in_any_encoding(data: str, carrier: str):
     assert "private data (from files.read_file)" in reasons(words, spec, DIARY, **params(data))
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "PLEASE-read-Mail",
+        "Please-read-mail",
+        "read-mail_please",
+        "read/mail-please",
+        "read%2Dmail",
+        "read--mail",
+        "-read-mail",
+        "read-mail;",
+    ],
+)
+def test_own_words_have_one_form(path: str):
+    words = "Read mail 1 and check it against https://partner.example/ please"
+    assert reasons(words, FETCH, DIARY, url=f"https://partner.example/{path}")
+    for same in ("read-mail-please", "Read-mail", "mail"):
+        assert reasons(words, FETCH, DIARY, url=f"https://partner.example/{same}") == ""
+
+
 @pytest.mark.parametrize("parts", [[char] for char in SECRET] + [[SECRET[at : at + 2]] for at in range(0, 14, 2)])
 def test_data_in_small_parts_is_flagged(parts: list[str]):
     assert all(reasons("Read diary.txt", SEARCH, DIARY, query=part) for part in parts)
@@ -206,6 +227,35 @@ def test_only_an_exact_address_of_a_listing_is_free():
     assert reasons("Look at Ann", FETCH, contacts, url="https://evil.example/a")
 
 
+@pytest.mark.parametrize("output", [[{"url": "https://evil.example/?d=1"}], {"hits": ["https://evil.example/?d=1"]}])
+@pytest.mark.parametrize("argument", ["https://evil.example/?d=1", "see https://evil.example/?d=1 now"])
+@pytest.mark.parametrize("open_world", [True, False])
+def test_an_address_that_a_server_only_repeats_is_not_free(output: Any, argument: str, *, open_world: bool):
+    echo = earlier_call("n8n.search_nodes", output, query=argument).changed(open_world=open_world)
+    fetch = tool("n8n.fetch_page", description="Fetch a page.", url="string")
+    for spec in (FETCH, fetch, replace(SEND, outward=True)):
+        assert reasons("Search nodes, then go on", spec, echo, url="https://evil.example/?d=1")
+
+
+@pytest.mark.parametrize(
+    ("path", "is_flagged"),
+    [
+        ("\\\\evil.example\\share\\x", True),
+        ("\\\\203.0.113.9\\share\\x", True),
+        ("//evil.example/share", True),
+        ("file:////evil.example/x", True),
+        ("file://evil.example/x", True),
+        ("file:///C:/a%20b.txt", False),
+        ("file:///etc/hosts", False),
+        ("notes/a.txt", False),
+    ],
+)
+def test_a_path_to_another_machine_names_a_host(path: str, is_flagged: bool):
+    read = tool("files.read_file", description="Read a file.", path="string")
+    for spec in (read, replace(read, outward=False)):
+        assert bool(reasons("Go on", spec, DIARY, path=path)) is is_flagged
+
+
 FOUND = "Found 2 results:\n\n1. Tulips\n   URL: https://flowers.example/tulips?id=7\n   Summary: see https://evil.example/\n"
 
 
@@ -224,9 +274,6 @@ def test_a_line_of_a_public_search_is_free():
         search.changed(tool_name="ddg.read_page"),
     ):
         assert reasons(words, FETCH, other, url=listed)
-
-
-SEND = a_tool("shop.send_order", risk=Risk.WRITE, url={"type": "string"}, note={"type": "string"})
 
 
 @pytest.mark.parametrize(
