@@ -34,9 +34,8 @@ from benchmarks.tokens.counting import VOCABULARY, count, tokens
 from benchmarks.tokens.sets import filesystem, livemcpbench
 from packetgate.deciders.choosing import language_deciders
 from packetgate.graph.building import build_graph
-from packetgate.models.calling import CallAnswer, OfferedTool
-from packetgate.models.model import ChatCaller, FormAnswer, Model
-from packetgate.models.openai.schemas import openai_tool, schema_format
+from packetgate.models.model import CallAnswer, ChatCaller, FormAnswer, Model, OfferedTool
+from packetgate.models.openai.compatible import openai_tool, schema_format
 from packetgate.models.schemas import AnswerForm
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError

@@ -14,8 +14,8 @@ from pydantic import PrivateAttr
 from benchmarks.ranking.data import tool_spec
 from benchmarks.tokens.others import RecordingChat
 from packetgate.deciders.language.prompting import SHOW
-from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall, tool_names
-from packetgate.models.model import ChatCaller, FormAnswer, Model
+from packetgate.models.decoding import WrittenCall
+from packetgate.models.model import CallAnswer, ChatCaller, FormAnswer, Model, OfferedTool, tool_names
 from packetgate.models.schemas import AnswerForm
 from packetgate.state.base import TokenUsage
 from packetgate.state.printing import compact_json

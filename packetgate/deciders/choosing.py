@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from packetgate.deciders.protocols import Decider, Deciders, Decision, Review, Selection, Tools
 from packetgate.deciders.reflex.answer import respond_by_reflex
 from packetgate.deciders.reflex.intent import detect_by_reflex, detect_certain_intent
-from packetgate.models.source import ModelSource, NamedDecider
-from packetgate.models.turns import turn_budget
+from packetgate.models.pool import ModelSource, NamedDecider
+from packetgate.models.transport import turn_budget
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, ModelError
 from packetgate.state.packet import CognitionPacket

@@ -6,7 +6,7 @@ from typing import Literal, Self, TypeVar
 
 from pydantic import JsonValue
 
-from packetgate.models.source import ModelSource, NamedModel
+from packetgate.models.pool import ModelSource, NamedModel
 from packetgate.state.base import Confidence, ConfidenceSource, Section, TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, NotAskedError

@@ -10,15 +10,13 @@ from langchain_core.language_models.chat_models import agenerate_from_stream
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 
-from packetgate.models.calling import OfferedTool
 from packetgate.models.links import LinkFilter
-from packetgate.models.model import HIDDEN, PICTURES_REFUSED, ChatCaller, Model, was_cut_off
+from packetgate.models.model import HIDDEN, PICTURES_REFUSED, ChatCaller, Model, OfferedTool, was_cut_off
 from packetgate.models.pictures import picture_names
 from packetgate.models.requests import join_pieces, record_request, usage_of
 from packetgate.models.stripping import ONLY_MARKUP, MarkupFilter
 from packetgate.models.thoughts import cut_off_in_thought, ended_within_thought, smaller_token_limit
-from packetgate.models.transport import as_decision_errors, check_not_refused, timeout_of
-from packetgate.models.turns import limited_request
+from packetgate.models.transport import as_decision_errors, check_not_refused, limited_request, timeout_of
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
 

@@ -5,8 +5,7 @@ from typing import TypeVar
 
 from langchain_core.messages import AIMessage
 
-from packetgate.models.transport import is_too_long
-from packetgate.models.turns import skip_model
+from packetgate.models.transport import is_too_long, skip_model
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.scripted_openai import ScriptedOpenAI, free_port
 
-from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.llama.chat import LlamaCppModel
 from packetgate.models.pool import ModelPool
 from packetgate.state.errors import ConfigError, ModelError
 

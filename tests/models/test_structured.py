@@ -8,11 +8,10 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import BaseModel, Field
 from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.models.endpoint import Endpoint
-from packetgate.models.model import Model
+from packetgate.models.model import Model, StructuredResult, structured_answer
 from packetgate.models.openai.connect import OpenAIChat, connect
+from packetgate.models.openai.servers import Endpoint
 from packetgate.models.schemas import CONFIDENCE, AnswerForm, object_schema
-from packetgate.models.structured import StructuredResult, structured_answer
 from packetgate.models.thoughts import DEFAULT_TOKEN_LIMIT
 from packetgate.prompts.rendering import render
 from packetgate.state.base import TokenUsage

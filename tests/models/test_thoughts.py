@@ -13,9 +13,8 @@ from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Thinks
 
 from packetgate.models.answers import Completion, complete
-from packetgate.models.model import Model
+from packetgate.models.model import Model, StructuredResult, structured_answer
 from packetgate.models.options import ModelOptions
-from packetgate.models.structured import StructuredResult, structured_answer
 from packetgate.models.thoughts import DEFAULT_TOKEN_LIMIT, Thoughts, count_thought_tokens
 from packetgate.state.errors import DecisionError
 

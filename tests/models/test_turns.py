@@ -7,7 +7,7 @@ from support.openai_models import GOOD, ask_form, model_at
 from support.scripted_openai import ScriptedOpenAI, free_port
 from support.scripted_replies import HttpError, Reply, Stall
 
-from packetgate.models.turns import FAILURES, turn_budget
+from packetgate.models.transport import FAILURES, turn_budget
 from packetgate.state.base import new_id
 from packetgate.state.errors import DecisionError, NotAskedError
 
@@ -74,8 +74,8 @@ async def test_later_turns_do_not_ask_an_absent_endpoint(monkeypatch: pytest.Mon
             await ask_form(model)
     with turn_budget(new_id(), LONG), pytest.raises(DecisionError, match=r"skipped for 30 s.* 3 requests in a row"):
         await ask_form(model)
-    monkeypatch.setattr("packetgate.models.turns.SKIP_S", 0.0)
-    monkeypatch.setattr("packetgate.models.turns._breakers", {})
+    monkeypatch.setattr("packetgate.models.transport.SKIP_S", 0.0)
+    monkeypatch.setattr("packetgate.models.transport._breakers", {})
     with pytest.raises(DecisionError, match="cannot be reached"):
         await ask_form(model)
 

@@ -7,10 +7,10 @@ from langchain_core.messages import HumanMessage
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Message
 
-from packetgate.models.endpoint import Endpoint
 from packetgate.models.model import FormAnswer
+from packetgate.models.openai.compatible import OpenAICompatible
 from packetgate.models.openai.connect import connect
-from packetgate.models.openai.model import OpenAICompatible
+from packetgate.models.openai.servers import Endpoint
 from packetgate.models.options import ModelOptions
 from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, object_schema, text_schema
 

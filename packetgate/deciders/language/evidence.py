@@ -29,8 +29,8 @@ from packetgate.deciders.reflex.signals import (
     logistic,
     reflex_call_probability,
 )
-from packetgate.models.calling import WordProbabilities, WrittenCall
-from packetgate.models.model import Model
+from packetgate.models.decoding import WrittenCall
+from packetgate.models.model import Model, WordProbabilities
 from packetgate.prompts.rendering import render
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.packet import CognitionPacket

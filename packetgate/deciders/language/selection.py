@@ -26,12 +26,11 @@ from packetgate.deciders.reflex.calls import select
 from packetgate.deciders.reflex.fit import probability_of_tool
 from packetgate.deciders.reflex.reading import parts_in
 from packetgate.models.answers import streaming_caller
-from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall
-from packetgate.models.model import ChatCaller, Model
+from packetgate.models.decoding import WrittenCall
+from packetgate.models.model import CallAnswer, ChatCaller, Model, OfferedTool, structured_answer
 from packetgate.models.pictures import Picture
-from packetgate.models.source import ModelSource, is_model_of
+from packetgate.models.pool import ModelSource, is_model_of
 from packetgate.models.stripping import strip_markup
-from packetgate.models.structured import structured_answer
 from packetgate.models.thoughts import Thoughts, ask_with_token_limit, cut_off_in_thought, ended_within_thought
 from packetgate.prompts.rendering import render
 from packetgate.state.base import ConfidenceSource, TokenUsage
@@ -158,16 +157,14 @@ async def select_in_form(
         validate=objection,
     )
     value, selector.usage = answer.value, answer.usage
-    measured = [answer.probability("calls", at, "tool") for at in range(len(value.selected_calls))]
     calls = tuple(
         SelectedCall(
             tool_name=call.tool,
             params=call.params,
             reasoning=call.reasoning or value.reasoning,
-            confidence=probability,
             checked=checked,
         )
-        for call, probability, checked in zip(value.selected_calls, measured, selector.checked, strict=True)
+        for call, checked in zip(value.selected_calls, selector.checked, strict=True)
     )
     return selector.selection(
         action=value.action,
@@ -177,7 +174,7 @@ async def select_in_form(
         complete=value.complete if calls else None,
         needs_tool=value.needs_tool if value.action == "none" else True,
         reasoning=value.reasoning,
-        measured=measured or [answer.probability("action")],
+        measured=(),
     )
 
 

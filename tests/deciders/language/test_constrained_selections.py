@@ -10,8 +10,8 @@ from support.gguf_model import write_tiny_gguf
 from support.palettes import PALETTES, palettes
 
 from packetgate.deciders.language.prompting import ASK_USER_TOOL, arguments_schema
-from packetgate.models.calling import CallAnswer, OfferedTool
-from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.llama.chat import LlamaCppModel
+from packetgate.models.model import CallAnswer, OfferedTool
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.validation import check_call
 from packetgate.tools.spec.tool_spec import ToolSpec

@@ -17,11 +17,11 @@ from packetgate.deciders.choosing import language_deciders, select_by_reflex
 from packetgate.deciders.gate import FAILED_REVIEW, apply_gate
 from packetgate.deciders.outcome import routing_after_selection
 from packetgate.deciders.protocols import Selection
-from packetgate.models.endpoint import Endpoint
 from packetgate.models.model import Model
 from packetgate.models.openai.connect import connect
+from packetgate.models.openai.servers import Endpoint
 from packetgate.models.options import ModelOptions
-from packetgate.models.source import ModelSource
+from packetgate.models.pool import ModelSource
 from packetgate.state.errors import DecisionError
 from packetgate.state.routing import ToolRouting
 from packetgate.state.transitions import ToolExecutionStatus

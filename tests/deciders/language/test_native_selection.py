@@ -19,9 +19,10 @@ from packetgate.deciders.language.selection import (
 )
 from packetgate.deciders.protocols import SelectedCall, Selection
 from packetgate.deciders.reflex.calls import select as select_by_reading
-from packetgate.models.calling import CallAnswer, WrittenCall
+from packetgate.models.decoding import WrittenCall
 from packetgate.models.llama.call_syntax import DEFAULT_SYNTAX
-from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.llama.chat import LlamaCppModel
+from packetgate.models.model import CallAnswer
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.tools.catalogue.catalogue import Catalogue

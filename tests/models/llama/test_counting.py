@@ -6,8 +6,8 @@ import pytest
 from langchain_core.messages import HumanMessage
 from support.gguf_model import ROLES, write_tiny_gguf
 
+from packetgate.models.llama.chat import _CACHED_COUNTS, LlamaCppChat, LlamaCppModel
 from packetgate.models.llama.engine import Request
-from packetgate.models.llama.model import _CACHED_COUNTS, LlamaCppChat, LlamaCppModel
 
 PHRASES = ("description", '":{"type":"', "string", '"},"')
 TEXTS = {

@@ -8,10 +8,10 @@ from langchain_core.messages import HumanMessage
 from support.scripted_openai import ScriptedOpenAI, free_port
 from support.scripted_replies import CutOff, HttpError, Message, Raw, Reply, Stall
 
-from packetgate.models.endpoint import Endpoint
 from packetgate.models.model import FormAnswer
+from packetgate.models.openai.compatible import OpenAICompatible
 from packetgate.models.openai.connect import connect
-from packetgate.models.openai.model import OpenAICompatible
+from packetgate.models.openai.servers import Endpoint
 from packetgate.models.schemas import AnswerForm, object_schema
 from packetgate.models.transport import MAX_RETRIES
 from packetgate.state.errors import DecisionError

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from packetgate.models.endpoint import endpoint_of
-from packetgate.models.spec import parse_model
+from packetgate.models.kinds import parse_model
+from packetgate.models.openai.kind import CHAT
+from packetgate.models.openai.servers import endpoint_of
 from packetgate.state.errors import ModelError
 
 if TYPE_CHECKING:
@@ -17,11 +18,11 @@ def open_embeddings(name: str, setting: str = "PACKETGATE_EMBEDDINGS") -> "Embed
     the environment is invalid.
     """
     spec = parse_model(name)
-    if spec.provider != "openai":
+    if spec.kind is not CHAT:
         raise ModelError(f"{setting}: {name!r} is not an embedding model: use openai:NAME")
     from langchain_openai import OpenAIEmbeddings
 
-    endpoint = endpoint_of("embeddings", server=spec.server)
+    endpoint = endpoint_of("embeddings", server=spec.prefix)
     return OpenAIEmbeddings(
         model=spec.name,
         openai_api_base=endpoint.base_url,

@@ -6,19 +6,31 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from packetgate.models.calling import CallAnswer, OfferedTool
-from packetgate.models.choices import measured_choices
-from packetgate.models.model import ChatCaller, FormAnswer, Model, ask_chat, was_cut_off
+from packetgate.models.model import CallAnswer, ChatCaller, FormAnswer, Model, OfferedTool, ask_chat, was_cut_off
 from packetgate.models.openai.connect import CompatibleChat
-from packetgate.models.openai.schemas import openai_tool, schema_format
+from packetgate.models.openai.logprobs import measured_choices
 from packetgate.models.options import ModelOptions
 from packetgate.models.requests import usage_of
-from packetgate.models.schemas import AnswerForm
+from packetgate.models.schemas import AnswerForm, Schema, map_schema, without_keywords
 from packetgate.models.transport import error_text, is_refusal
 from packetgate.state.errors import DecisionError, ToolsRefusedError
 
 TOP_LOGPROBS = 20
 """Number of alternative tokens to request: OpenAI's limit."""
+
+
+_LIMITS = frozenset(
+    {"minLength", "maxLength", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+    | {"multipleOf", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "default", "examples"}
+)
+"""Keywords that some servers refuse or ignore."""
+_ROOT = frozenset({"type", "properties", "required", "additionalProperties", "$defs", "definitions"})
+"""Keywords that OpenAI accepts at the root of a tool's schema."""
+
+MAX_TEXT_LIMIT, MAX_ITEM_LIMIT = 300, 30
+"""Largest length limits that are sent: of texts, in characters, and of arrays."""
+DESCRIPTION_CHARS = 1_024
+"""Longest description of a tool that OpenAI accepts."""
 
 
 class OpenAICompatible(Model):
@@ -111,3 +123,37 @@ def _text_of(message: AIMessage) -> str:
     if message.text.strip() or was_cut_off(message):
         return message.text
     return str(message.additional_kwargs.get("reasoning_content", ""))  # some servers return the answer as a thought
+
+
+def without_large_limits(schema: Schema) -> Schema:
+    """Return the schema without large limits, which can make a server's grammar fail."""
+    most = {
+        "minLength": MAX_TEXT_LIMIT,
+        "maxLength": MAX_TEXT_LIMIT,
+        "minItems": MAX_ITEM_LIMIT,
+        "maxItems": MAX_ITEM_LIMIT,
+    }
+
+    def change(one: Schema) -> Schema:
+        return {
+            key: value
+            for key, value in one.items()
+            if key not in most or (isinstance(value, int) and value <= most[key])
+        }
+
+    changed: Schema = map_schema(schema, change)
+    return changed
+
+
+def schema_format(form: AnswerForm) -> dict[str, Any]:
+    """Return the `response_format` that enforces the form of an answer."""
+    return {"type": "json_schema", "json_schema": {"name": form.name, "schema": without_large_limits(form.schema())}}
+
+
+def openai_tool(tool: OfferedTool, *, plain: bool) -> dict[str, Any]:
+    """Return a tool for a request; with `plain`, its schema has only names and types of arguments."""
+    schema = without_large_limits(tool.parameters)
+    if plain:
+        schema = {key: value for key, value in without_keywords(schema, _LIMITS).items() if key in _ROOT}
+    function = {"name": tool.name, "description": tool.description[:DESCRIPTION_CHARS], "parameters": schema}
+    return {"type": "function", "function": function}

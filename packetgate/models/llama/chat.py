@@ -20,14 +20,13 @@ from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 
-from packetgate.models.calling import CallAnswer, OfferedTool, WordProbabilities, WrittenCall
-from packetgate.models.choices import json_spans
-from packetgate.models.decoding import calls_in
+from packetgate.models.decoding import WrittenCall, calls_in
+from packetgate.models.json_text import json_spans
 from packetgate.models.llama.call_syntax import CallSyntax
 from packetgate.models.llama.engine import EngineAnswer, LlamaEngine, Request
 from packetgate.models.llama.grammar import CallForm
 from packetgate.models.llama.prompt import Chat
-from packetgate.models.model import ChatCaller, Model, ask_chat, was_cut_off
+from packetgate.models.model import CallAnswer, ChatCaller, Model, OfferedTool, WordProbabilities, ask_chat, was_cut_off
 from packetgate.models.options import ModelOptions
 from packetgate.models.pictures import without_pictures
 from packetgate.models.requests import usage_of
