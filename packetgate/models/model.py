@@ -5,7 +5,7 @@ requests raise `DecisionError` if a request fails.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Generic, Protocol, TypeVar
@@ -62,25 +62,23 @@ class OfferedTool:
 
 
 @dataclass(frozen=True)
-class CallAnswer:
-    """The answer of a model that was offered tools, not validated yet."""
+class ModelAnswer:
+    """What a model answered, not validated yet: text, calls of offered tools, or JSON."""
 
-    calls: tuple[WrittenCall, ...]
     text: str
-    """Text before or after the calls. Empty for a model in this process: it stops if the answer begins with text."""
+    """The text as the model wrote it. Beside the calls of a model in this process it is empty."""
     usage: TokenUsage
     cut_off: bool = False
+    calls: tuple[WrittenCall, ...] = ()
     call_probability: float | None = None
     """Probability that the answer is a tool call and not text; None: not measured."""
     widened_tools: tuple[str, ...] = ()
     """Tools whose argument schema no grammar can enforce in full; validation checks their arguments."""
+    choices: tuple[MeasuredChoice, ...] = ()
     message_id: str | None = None
     """The id of the streamed message."""
-
-    @property
-    def has_probabilities(self) -> bool:
-        """Whether the call probability was measured."""
-        return self.call_probability is not None
+    problem: str = ""
+    """Why the server refused pictures; empty if it did not."""
 
 
 @dataclass(frozen=True)
@@ -89,21 +87,6 @@ class WordProbabilities:
 
     by_word: Mapping[str, float]
     usage: TokenUsage
-
-
-def tool_names(tools: Iterable[OfferedTool]) -> list[str]:
-    """Return the names of the tools, in order."""
-    return [one.name for one in tools]
-
-
-@dataclass(frozen=True)
-class FormAnswer:
-    """A JSON answer, not validated yet."""
-
-    text: str
-    usage: TokenUsage
-    cut_off: bool = False
-    choices: tuple[MeasuredChoice, ...] = ()
 
 
 class ChatCaller(Protocol):
@@ -178,14 +161,14 @@ class Model:
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
-    ) -> FormAnswer:
+    ) -> ModelAnswer:
         """Ask once for a JSON answer in this form.
 
         Args:
             sampling: may contain `temperature`, `top_p` and `max_tokens`.
         """
         message = await ask_chat(self.chat, messages, sampling)
-        return FormAnswer(message.text, usage_of(message), cut_off=was_cut_off(message))
+        return ModelAnswer(message.text, usage_of(message), cut_off=was_cut_off(message))
 
     async def word_probabilities(self, messages: Sequence[BaseMessage], words: tuple[str, ...]) -> WordProbabilities:
         """Return the probabilities that the answer begins with each word; they sum to 1."""
@@ -200,7 +183,7 @@ class Model:
         sampling: dict[str, Any],
         must_call: bool = False,
         caller: ChatCaller | None = None,
-    ) -> CallAnswer:
+    ) -> ModelAnswer:
         """Ask once for calls of these tools or for text, by native tool calling.
 
         Args:
@@ -217,7 +200,7 @@ class Model:
             raise ToolsRefusedError(f"{self.label} does not support LangChain's `bind_tools`")
         return self.read_calls(await (caller or ask_chat)(self.chat, messages, {**bound.kwargs, **sampling}))
 
-    def read_calls(self, answer: AIMessage) -> CallAnswer:
+    def read_calls(self, answer: AIMessage) -> ModelAnswer:
         """Return the calls and text of an answer.
 
         Calls in the text are also read, until the server first returns calls separately from the text.
@@ -234,7 +217,7 @@ class Model:
             calls = [*calls_in(written)]
         # a call that was cut off leaves no text: its partial arguments show that the answer is not a thought
         shown = text if text.strip() else "".join(one.invalid_arguments for one in calls)
-        return CallAnswer(tuple(calls), shown, usage_of(answer), was_cut_off(answer), message_id=answer.id)
+        return ModelAnswer(shown, usage_of(answer), was_cut_off(answer), tuple(calls), message_id=answer.id)
 
 
 async def ask_chat(
@@ -313,12 +296,11 @@ async def structured_answer(
     sampling = model.sampling(temperature=temperature, top_p=top_p)
     asked, spent, is_second = [*messages], TokenUsage(), False
 
-    async def ask(most: int) -> FormAnswer:
+    async def ask(most: int) -> ModelAnswer:
         return await model.answer(asked, form, sampling=sampling | {"max_tokens": most})
 
     while True:
         answer = await ask_with_token_limit(model.thoughts, max_tokens, ask)
-        model.thoughts.record(answer.usage.thought_tokens)
         spent += answer.usage
         try:
             return await asyncio.to_thread(_read, answer, schema, validate, spent)
@@ -335,7 +317,7 @@ async def structured_answer(
 
 
 def _read(
-    answer: FormAnswer, schema: type[T], validate: Callable[[T], str | None] | None, usage: TokenUsage
+    answer: ModelAnswer, schema: type[T], validate: Callable[[T], str | None] | None, usage: TokenUsage
 ) -> StructuredResult[T]:
     try:
         value = schema.model_validate(decode_json(answer.text))

@@ -1,7 +1,7 @@
 """Time limits and errors of model requests, for models behind an endpoint.
 
-If an endpoint does not answer, the turn does not ask it again. If it fails repeatedly, all turns skip it for `SKIP_S`
-seconds. Exceptions of a request become errors with a message of one line.
+If an endpoint does not answer, the turn does not ask it again. Exceptions of a request become errors with a message of
+one line.
 """
 
 import json
@@ -167,8 +167,6 @@ def _kinds(error: BaseException | None) -> set[str]:
     return found
 
 
-FAILURES, SKIP_S = 3, 30.0
-"""Number of consecutive failures after which an endpoint is skipped, and for how many seconds."""
 BUDGET = "the turn's time"
 _MAX_TURNS = 1_000
 STREAM_S = 120.0
@@ -176,18 +174,13 @@ STREAM_S = 120.0
 
 
 @dataclass
-class _TurnBudget:
-    """The time budget of one turn."""
+class _Turn:
+    """The time budget of one turn, and what it does not ask again."""
 
     budget_s: float
     spent_s: float = 0.0
     skipped: set[str] = field(default_factory=set)
-    """Endpoints and models that this turn does not ask again."""
-
-    @property
-    def left_s(self) -> float:
-        """Seconds left."""
-        return self.budget_s - self.spent_s
+    """Endpoints, models and `BUDGET`."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +189,7 @@ class Limit:
 
     deadline: float | None = None
     """The deadline on the clock of `time.monotonic`; None: no limit."""
-    turn: _TurnBudget | None = None
+    turn: _Turn | None = None
     """The turn whose budget sets the deadline; None: the model's timeout sets it."""
 
     @property
@@ -209,21 +202,14 @@ class Limit:
         return _advice(self.turn) if self.turn and self.ended_turn else TIMEOUT_ADVICE
 
 
-@dataclass
-class _Breaker:
-    failures: int = 0
-    skip_until: float = 0.0
-
-
-_turns: dict[str, _TurnBudget] = {}
-_breakers: dict[str, _Breaker] = {}
-_turn: ContextVar[_TurnBudget | None] = ContextVar("turn", default=None)
+_turns: dict[str, _Turn] = {}
+_turn: ContextVar[_Turn | None] = ContextVar("turn", default=None)
 
 
 @contextmanager
 def turn_budget(packet_id: str, budget_s: float) -> Iterator[None]:
     """Limit the model requests within the block by the turn's time budget."""
-    turn = _turns.setdefault(packet_id, _TurnBudget(budget_s))
+    turn = _turns.setdefault(packet_id, _Turn(budget_s))
     while len(_turns) > _MAX_TURNS:
         del _turns[next(iter(_turns))]
     token = _turn.set(turn)
@@ -238,41 +224,34 @@ def limited_request(chat: object, *, streamed: bool = False, double_timeout: boo
     """Limit one request to an endpoint, and yield the limit. Models in this process have no limit.
 
     Args:
-        streamed: the answer arrives in pieces.
+        streamed: the answer arrives in pieces, and users see its progress.
         double_timeout: double the time limit.
 
     Raises:
         NotAskedError: the endpoint did not answer earlier in this turn.
-        DecisionError: the endpoint is skipped after repeated failures, or the turn's time budget is used up.
+        DecisionError: the turn's time budget is used up.
     """
     timeout, label, where = timeout_of(chat), model_label(chat), endpoint_label(chat)
     if timeout is None:
         yield Limit()
         return
-    turn, breaker = _turn.get() or _TurnBudget(inf), _breakers.setdefault(where, _Breaker())
+    turn, begun = _turn.get() or _Turn(inf), monotonic()
     if turn.skipped & {label, where, BUDGET}:
         raise NotAskedError(f"{label} was not asked again in this turn")
-    begun = monotonic()
-    if breaker.failures >= FAILURES and begun < breaker.skip_until:
-        turn.skipped.add(where)
-        raise DecisionError(
-            f"{label} is skipped for {breaker.skip_until - begun:.0f} s, because "
-            f"{breaker.failures} requests in a row had no answer: check the server"
-        )
-    limit = _limit(label, 2 * timeout if double_timeout else timeout, turn, streamed=streamed)
+    left = turn.budget_s - turn.spent_s
+    if left <= 0:
+        turn.skipped.add(BUDGET)
+        raise DecisionError(f"{label} was not asked, because the turn's time budget is used up: {_advice(turn)}")
+    longest = max(timeout * (2 if double_timeout else 1), STREAM_S if streamed else 0)
+    limit = Limit(begun + min(longest, left), turn if left < longest else None)
     try:
         yield limit
     except DecisionError as error:
-        if is_unanswered(error.__cause__) and limit.ended_turn:
-            turn.skipped.add(BUDGET)
-        elif is_unanswered(error.__cause__):
-            breaker.failures, breaker.skip_until = breaker.failures + 1, monotonic() + SKIP_S
-            turn.skipped.add(where)
+        if is_unanswered(error.__cause__):
+            turn.skipped.add(BUDGET if limit.ended_turn else where)
         elif status_of(error.__cause__) == 401:
             turn.skipped.add(label)
         raise
-    else:
-        breaker.failures = 0
     finally:
         turn.spent_s += monotonic() - begun
 
@@ -283,15 +262,5 @@ def skip_model(label: str) -> None:
         turn.skipped.add(label)
 
 
-def _limit(label: str, timeout: float, turn: _TurnBudget, *, streamed: bool) -> Limit:
-    if turn.left_s <= 0:
-        turn.skipped.add(BUDGET)
-        raise DecisionError(f"{label} was not asked, because the turn's time budget is used up: {_advice(turn)}")
-    limit = max(timeout, STREAM_S) if streamed else timeout  # users see the progress of a stream
-    if limit <= turn.left_s:
-        return Limit(monotonic() + limit)
-    return Limit(monotonic() + turn.left_s, turn)
-
-
-def _advice(turn: _TurnBudget) -> str:
+def _advice(turn: _Turn) -> str:
     return f"a turn waits at most {turn.budget_s:g} s for its models: raise turn_budget_s, or use a faster model"

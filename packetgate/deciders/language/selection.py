@@ -27,7 +27,7 @@ from packetgate.deciders.reflex.fit import probability_of_tool
 from packetgate.deciders.reflex.reading import parts_in
 from packetgate.models.answers import streaming_caller
 from packetgate.models.decoding import WrittenCall
-from packetgate.models.model import CallAnswer, ChatCaller, Model, OfferedTool, structured_answer
+from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool, structured_answer
 from packetgate.models.pictures import Picture
 from packetgate.models.pool import ModelSource, is_model_of
 from packetgate.models.stripping import strip_markup
@@ -224,13 +224,13 @@ class ModelSelector:
             messages = [*messages, *_correction_messages(written, problems)]
         raise DecisionError(f"{self._model.label} made no valid call: {_messages_of(problems)}", self.usage)
 
-    def _written_calls(self, answer: CallAnswer) -> tuple[list[WrittenCall], list[list[Correction]]]:
+    def _written_calls(self, answer: ModelAnswer) -> tuple[list[WrittenCall], list[list[Correction]]]:
         written = [
             without_needless_arguments(call, self._catalogue, self._sources)
             for call in answer.calls
             if call.name not in (ASK, SHOW)
         ]
-        if answer.has_probabilities:  # models in this process write more calls than the request asks for
+        if answer.call_probability is not None:  # models in this process write more calls than the request asks for
             written = [*requested_calls(written, self._packet.content.user_words)]
         return written, self.check(written)
 
@@ -248,18 +248,17 @@ class ModelSelector:
 
     async def _ask(
         self, messages: Sequence[BaseMessage], tools: Sequence[OfferedTool], *, must_call: bool
-    ) -> CallAnswer:
+    ) -> ModelAnswer:
         model = self._model
         thoughts = Thoughts(0) if model.is_local else model.thoughts
 
-        async def call(max_tokens: int) -> CallAnswer:
+        async def call(max_tokens: int) -> ModelAnswer:
             sampling = self._sampling | {"max_tokens": max_tokens}
             return await model.call(
                 messages, tools, max_calls=self._max_calls, sampling=sampling, must_call=must_call, caller=self._caller
             )
 
         answer = await ask_with_token_limit(thoughts, self._sampling["max_tokens"], call)
-        thoughts.record(answer.usage.thought_tokens)
         self.usage += answer.usage
         if not model.is_local and ended_within_thought(answer.text, answer.usage, cut_off=answer.cut_off):
             raise cut_off_in_thought(model.label, thoughts, self.usage)
@@ -278,7 +277,7 @@ class ModelSelector:
             return CheckedCall(name, {}, problems=(problem,))
         return repair_and_validate(name, call.arguments, palette, self._catalogue, call.written)
 
-    def _selection_with_calls(self, answer: CallAnswer, written: Sequence[WrittenCall]) -> Selection:
+    def _selection_with_calls(self, answer: ModelAnswer, written: Sequence[WrittenCall]) -> Selection:
         calls = tuple(
             SelectedCall(
                 tool_name=checked.tool_name,
@@ -292,12 +291,12 @@ class ModelSelector:
         return self.selection(
             action="call",
             calls=calls,
-            complete=None if answer.has_probabilities else False,
+            complete=False if answer.call_probability is None else None,
             reasoning=shorten(strip_markup(answer.text).text, _REASON_CHARS),
             measured=[call.confidence for call in calls],
         )
 
-    def _selection_without_call(self, answer: CallAnswer) -> Selection:
+    def _selection_without_call(self, answer: ModelAnswer) -> Selection:
         if answer.cut_off and not answer.calls and not answer.text:
             max_tokens = self._sampling["max_tokens"]
             problem = f"{self._model.label} began a call of more than {max_tokens} tokens: raise selection_max_tokens"

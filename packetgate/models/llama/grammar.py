@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from packetgate.models.llama.call_syntax import CallSyntax
 from packetgate.models.llama.weights import LlamaWeights
-from packetgate.models.model import OfferedTool, tool_names
+from packetgate.models.model import OfferedTool
 from packetgate.models.schemas import ANY_OBJECT, Schema, map_schema
 from packetgate.state.errors import DecisionError
 from packetgate.state.printing import compact_json
@@ -104,7 +104,9 @@ class Grammars:
         lark = "\n".join([start, f"call: {calls}", *rules])
         matcher = self._matcher_or_error(LLMatcher.grammar_from_lark(lark))
         if isinstance(matcher, str):
-            raise DecisionError(f"no grammar can enforce calls of {', '.join(tool_names(form.tools))}: {matcher}")
+            raise DecisionError(
+                f"no grammar can enforce calls of {', '.join(one.name for one in form.tools)}: {matcher}"
+            )
         return Grammar(matcher, tuple(widened_tools))
 
     def _enforceable(self, schema: Schema) -> tuple[Schema, bool]:

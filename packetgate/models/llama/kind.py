@@ -56,10 +56,10 @@ class GgufKind(ModelKind):
         loading = setup.options.loading
         key = (setup.name, Path(setup.name).stat().st_mtime_ns, *loading.items())
         with self._lock:
-            engine = self._loaded.get(key)
-            if engine is None:
-                engine = self._loaded[key] = LlamaEngine(setup.name, loading)
-        return LlamaCppModel(LlamaCppChat(engine), setup.options)
+            chat = self._loaded.get(key)
+            if chat is None:
+                chat = self._loaded[key] = LlamaCppChat(LlamaEngine(setup.name, loading))
+        return LlamaCppModel(chat, setup.options)
 
     def identity(self, setup: ModelSetup) -> Sequence[str]:
         """Return a digest of the file's content."""

@@ -1,12 +1,13 @@
 """Models of OpenAI-compatible servers: tool calls and JSON answers."""
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from packetgate.models.model import CallAnswer, ChatCaller, FormAnswer, Model, OfferedTool, ask_chat, was_cut_off
+from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool, ask_chat, was_cut_off
 from packetgate.models.openai.connect import CompatibleChat
 from packetgate.models.openai.logprobs import measured_choices
 from packetgate.models.options import ModelOptions
@@ -31,6 +32,7 @@ MAX_TEXT_LIMIT, MAX_ITEM_LIMIT = 300, 30
 """Largest length limits that are sent: of texts, in characters, and of arrays."""
 DESCRIPTION_CHARS = 1_024
 """Longest description of a tool that OpenAI accepts."""
+_NAMES_TOOLS = re.compile("tool|function", re.IGNORECASE)
 
 
 class OpenAICompatible(Model):
@@ -64,59 +66,57 @@ class OpenAICompatible(Model):
         sampling: dict[str, Any],
         must_call: bool = False,
         caller: ChatCaller | None = None,
-    ) -> CallAnswer:
+    ) -> ModelAnswer:
         """Ask for tool calls or text; ask again with simpler schemas if the server refuses the request."""
         options = {**sampling, "tool_choice": "required" if must_call else "auto"}
         if max_calls == 1:
             options["parallel_tool_calls"] = False
-        refusal: DecisionError | None = None
-        for plain in (True,) if self._refuses_schemas else (False, True):
-            offered = [openai_tool(one, plain=plain) for one in tools]
-            try:
-                message = await (caller or ask_chat)(
-                    self.chat, messages, {**options, "tools": offered}, double_timeout=True
-                )
-            except DecisionError as error:
-                if not is_refusal(error.__cause__):
-                    raise
-                refusal = refusal or error
-            else:
-                self._refuses_schemas = plain
-                return self.read_calls(message)
-        cause = refusal.__cause__ if refusal else None
-        if not cause or not any(word in error_text(cause).lower() for word in ("tool", "function")):
-            raise refusal or DecisionError(f"{self.label} was not asked")
-        self._refuses_tools = True
-        raise ToolsRefusedError(str(refusal)) from cause
+
+        async def ask(plain: bool) -> AIMessage:
+            offered = {"tools": [openai_tool(one, plain=plain) for one in tools]}
+            return await (caller or ask_chat)(self.chat, messages, options | offered, double_timeout=True)
+
+        try:
+            self._refuses_schemas, message = await _first_accepted(ask, only_simple=self._refuses_schemas)
+        except DecisionError as error:
+            cause = error.__cause__
+            if cause is None or not is_refusal(cause) or not _NAMES_TOOLS.search(error_text(cause)):
+                raise
+            self._refuses_tools = True
+            raise ToolsRefusedError(str(error)) from cause
+        return self.read_calls(message)
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
-    ) -> FormAnswer:
+    ) -> ModelAnswer:
         """Ask for an answer that follows the form's JSON Schema; if the server refuses it, ask for any JSON object."""
-        refusal: DecisionError | None = None
-        for kind in ("json_object",) if form.name in self._without_schema else ("json_schema", "json_object"):
-            as_schema = kind == "json_schema"
-            body: dict[str, Any] = {
-                "response_format": await asyncio.to_thread(schema_format, form) if as_schema else {"type": kind}
-            }
-            if form.choices:
-                body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
-            try:
-                # `extra_body`, because langchain-openai fails on cut-off answers to its own `response_format`
-                message = await ask_chat(self.chat, messages, {**sampling, "extra_body": body})
-            except DecisionError as error:
-                if refusal:
-                    raise refusal from refusal.__cause__
-                if not as_schema or not is_refusal(error.__cause__):
-                    raise
-                refusal = error
-                continue
-            if refusal:
-                self._without_schema.add(form.name)
-            text = _text_of(message)
-            choices = await asyncio.to_thread(measured_choices, message, text, form.choices)
-            return FormAnswer(text, usage_of(message), cut_off=was_cut_off(message), choices=choices)
-        raise refusal or DecisionError(f"{self.label} was not asked")
+
+        async def ask(plain: bool) -> AIMessage:
+            format_ = {"type": "json_object"} if plain else await asyncio.to_thread(schema_format, form)
+            measured = {"logprobs": True, "top_logprobs": TOP_LOGPROBS} if form.choices else {}
+            # `extra_body`, because langchain-openai fails on cut-off answers to its own `response_format`
+            body = {"response_format": format_, **measured}
+            return await ask_chat(self.chat, messages, {**sampling, "extra_body": body})
+
+        plain, message = await _first_accepted(ask, only_simple=form.name in self._without_schema)
+        if plain:
+            self._without_schema.add(form.name)
+        text = _text_of(message)
+        choices = await asyncio.to_thread(measured_choices, message, text, form.choices)
+        return ModelAnswer(text, usage_of(message), cut_off=was_cut_off(message), choices=choices)
+
+
+async def _first_accepted(ask: Callable[[bool], Awaitable[AIMessage]], *, only_simple: bool) -> tuple[bool, AIMessage]:
+    """Ask, and ask more simply if the server refuses the request; return whether the answer is to the simpler one."""
+    refusals: list[DecisionError] = []
+    for simple in (True,) if only_simple else (False, True):
+        try:
+            return simple, await ask(simple)
+        except DecisionError as error:
+            if not is_refusal(error.__cause__):
+                raise
+            refusals.append(error)
+    raise refusals[0]
 
 
 def _text_of(message: AIMessage) -> str:

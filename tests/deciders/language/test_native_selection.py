@@ -22,7 +22,7 @@ from packetgate.deciders.reflex.calls import select as select_by_reading
 from packetgate.models.decoding import WrittenCall
 from packetgate.models.llama.call_syntax import DEFAULT_SYNTAX
 from packetgate.models.llama.chat import LlamaCppModel
-from packetgate.models.model import CallAnswer
+from packetgate.models.model import ModelAnswer
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -129,8 +129,8 @@ async def test_a_slow_model_is_skipped_if_reflex_is_sure(
 async def test_the_tools_to_ask_and_to_show_are_decisions(
     writing: Writing, monkeypatch: pytest.MonkeyPatch, name: str, arguments: dict[str, Any], action: str
 ):
-    async def call(*_: Any, **__: Any) -> CallAnswer:
-        return CallAnswer((WrittenCall(name, arguments, 0.75),), "", TokenUsage(), call_probability=0.9)
+    async def call(*_: Any, **__: Any) -> ModelAnswer:
+        return ModelAnswer("", TokenUsage(), calls=(WrittenCall(name, arguments, 0.75),), call_probability=0.9)
 
     model = writing("Hello")
     monkeypatch.setattr(model, "call", call)
