@@ -5,10 +5,10 @@ requests raise `DecisionError` if a request fails.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -89,18 +89,8 @@ class WordProbabilities:
     usage: TokenUsage
 
 
-class ChatCaller(Protocol):
-    """A function that sends one request to a chat model."""
-
-    async def __call__(
-        self,
-        chat: BaseChatModel,
-        messages: Sequence[BaseMessage],
-        options: dict[str, Any],
-        *,
-        double_timeout: bool = False,
-    ) -> AIMessage:
-        """Send the request; see `ask_chat`."""
+ChatCaller = Callable[..., Awaitable[AIMessage]]
+"""A function that sends one request to a chat model; it has the parameters of `ask_chat`."""
 
 
 class Model:
