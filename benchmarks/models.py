@@ -34,9 +34,8 @@ from benchmarks.tokens.counting import VOCABULARY, count, tokens
 from benchmarks.tokens.sets import filesystem, livemcpbench
 from packetgate.deciders.choosing import language_deciders
 from packetgate.graph.building import build_graph
-from packetgate.models.calling import CallAnswer, OfferedTool
-from packetgate.models.model import ChatCaller, FormAnswer, Model
-from packetgate.models.openai.schemas import openai_tool, schema_format
+from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool
+from packetgate.models.openai.compatible import openai_tool, schema_format
 from packetgate.models.schemas import AnswerForm
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError
@@ -160,7 +159,7 @@ class _Model(ReadyModel):
         sampling: dict[str, Any],
         must_call: bool = False,
         caller: ChatCaller | None = None,
-    ) -> CallAnswer:
+    ) -> ModelAnswer:
         """Return the right call, in the shortest form."""
         answer = await super().call(
             messages, tools, max_calls=max_calls, sampling=sampling, must_call=must_call, caller=caller
@@ -173,7 +172,7 @@ class _Model(ReadyModel):
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
-    ) -> FormAnswer:
+    ) -> ModelAnswer:
         """Return the right answer, in the shortest form that the schema allows."""
         answer = await super().answer(messages, form, sampling=sampling)
         self.chat._asked.append(Asked(_billed(messages, compact_json(schema_format(form))), answer.text))

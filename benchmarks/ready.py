@@ -14,8 +14,8 @@ from pydantic import PrivateAttr
 from benchmarks.ranking.data import tool_spec
 from benchmarks.tokens.others import RecordingChat
 from packetgate.deciders.language.prompting import SHOW
-from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall, tool_names
-from packetgate.models.model import ChatCaller, FormAnswer, Model
+from packetgate.models.decoding import WrittenCall
+from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool
 from packetgate.models.schemas import AnswerForm
 from packetgate.reflex.meaning.encoder import Floats, Vectors, encoded_text, sentence_encoder
 from packetgate.reflex.meaning.ranker import SemanticModel
@@ -86,22 +86,22 @@ class ReadyModel(Model):
         sampling: dict[str, Any],
         must_call: bool = False,
         caller: ChatCaller | None = None,
-    ) -> CallAnswer:
+    ) -> ModelAnswer:
         """Return the right call, in the shortest form."""
         if isinstance(messages[-1], ToolMessage):
-            return CallAnswer((), self.chat.words, TokenUsage())
+            return ModelAnswer(self.chat.words, TokenUsage())
         server, _, upstream = self.chat.tool.partition(".")
         name = listed_name(server, upstream)
         call = WrittenCall(name, self.chat.params)
-        if name not in tool_names(tools):
+        if name not in [one.name for one in tools]:
             call = WrittenCall(SHOW, {"names": [self.chat.tool]})
-        return CallAnswer((call,), "", TokenUsage())
+        return ModelAnswer("", TokenUsage(), calls=(call,))
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
-    ) -> FormAnswer:
+    ) -> ModelAnswer:
         """Return an approval, in the shortest form that the schema allows."""
-        return FormAnswer(compact_json({"reviews": {"1": {"approved": True, "confidence": 0.95}}}), TokenUsage())
+        return ModelAnswer(compact_json({"reviews": {"1": {"approved": True, "confidence": 0.95}}}), TokenUsage())
 
 
 def reading_tool(name: str) -> ToolSpec:

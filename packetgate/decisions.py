@@ -7,7 +7,7 @@ from pydantic import PrivateAttr
 
 from packetgate.deciders.language.decisions import answer_by_probability
 from packetgate.graph.event_loops import LoopThread
-from packetgate.models.decisions import state_text
+from packetgate.models.decision_models import state_text
 from packetgate.models.pool import ModelPool
 from packetgate.state.errors import ModelError
 

@@ -11,7 +11,7 @@ from benchmarks.stand_ins import Shelf, needing_a_tool
 from benchmarks.tokens.counting import count
 from packetgate.deciders.choosing import language_deciders, reflex_deciders
 from packetgate.graph.building import build_graph
-from packetgate.models.model import FormAnswer, Model
+from packetgate.models.model import Model, ModelAnswer
 from packetgate.models.schemas import AnswerForm
 from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext
@@ -91,7 +91,7 @@ class _Recorder(Model):
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
-    ) -> FormAnswer:
+    ) -> ModelAnswer:
         """Answer with no tool."""
         self.asked.append((messages, form))
-        return FormAnswer(NOTHING, TokenUsage())
+        return ModelAnswer(NOTHING, TokenUsage())

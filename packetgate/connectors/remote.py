@@ -27,7 +27,7 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError, AuthenticationError, NotFoundError, PermissionDeniedError
 
 from packetgate.connectors.sessions import AnswerPiece, RunInput, Sessions, SessionState
-from packetgate.models.endpoint import without_credentials
+from packetgate.models.transport import without_credentials
 from packetgate.state import errors
 from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext

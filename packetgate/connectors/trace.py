@@ -119,7 +119,7 @@ async def open_archive(settings: Settings) -> AsyncIterator[Archive]:
     """
     if settings.url:
         from packetgate.connectors.remote import open_remote, translated_errors
-        from packetgate.models.endpoint import without_credentials
+        from packetgate.models.transport import without_credentials
 
         async with open_remote(settings.url, settings.assistant) as remote:
             with translated_errors(without_credentials(settings.url)):

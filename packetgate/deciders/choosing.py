@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from packetgate.deciders.fallback import plain_deciders
 from packetgate.deciders.intent import detect_certain_intent
 from packetgate.deciders.protocols import Decider, Deciders, Decision, Tools
-from packetgate.models.source import ModelSource, NamedDecider
-from packetgate.models.turns import turn_budget
+from packetgate.models.pool import ModelSource, NamedDecider
+from packetgate.models.transport import turn_budget
 from packetgate.plugins import Plugins, installed
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, ModelError

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from packetgate.deciders.replies import ReplyReader
 from packetgate.gate.confidence import CallReview
-from packetgate.models.source import ModelSource, NamedModel
+from packetgate.models.pool import ModelSource, NamedModel
 from packetgate.state.base import Confidence, ConfidenceSource, Section, TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, NotAskedError

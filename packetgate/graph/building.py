@@ -24,7 +24,7 @@ from packetgate.graph.routes import (
 from packetgate.graph.settings import PROMPT_DAYS, USAGE_DAYS
 from packetgate.graph.stages import InlineNode, Stage
 from packetgate.graph.thread_messages import with_thread_messages
-from packetgate.models.endpoint import Role
+from packetgate.models.options import Role
 from packetgate.nodes.ask_user import ask_user
 from packetgate.nodes.build_palette import build_palette
 from packetgate.nodes.detect_intent import detect_intent

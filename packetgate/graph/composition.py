@@ -19,7 +19,7 @@ from packetgate.graph.records import prune_records
 from packetgate.graph.settings import DEFAULT_CONFIG, DEFAULT_PREFERENCES, Settings
 from packetgate.graph.shared_results import result_store
 from packetgate.graph.storage import open_checkpointer, open_store
-from packetgate.models.embeddings import open_embeddings
+from packetgate.models.openai.kind import open_embeddings
 from packetgate.models.options import MODEL, ROLES, file_options, model_names_in
 from packetgate.models.pool import ModelPool
 from packetgate.plugins import Plugins, installed

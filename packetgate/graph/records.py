@@ -16,7 +16,7 @@ from pydantic import ConfigDict, ValidationError
 
 from packetgate.deciders.protocols import ModelDigestSource
 from packetgate.graph.telemetry import log_errors
-from packetgate.models.endpoint import Role
+from packetgate.models.options import Role
 from packetgate.models.requests import ModelRequest
 from packetgate.state.base import Section, new_id
 from packetgate.state.packet import CognitionPacket

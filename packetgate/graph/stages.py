@@ -17,9 +17,9 @@ from packetgate.graph.event_loops import LoopThread
 from packetgate.graph.records import record_requests
 from packetgate.graph.telemetry import log_errors, model_attributes, record_change, record_stop, stage_span
 from packetgate.graph.thread_messages import with_thread_messages
-from packetgate.models.endpoint import Role
+from packetgate.models.options import Role
+from packetgate.models.pool import NamedModel
 from packetgate.models.requests import ModelRequest, collect_requests
-from packetgate.models.source import NamedModel
 from packetgate.state.base import TokenUsage, ms_since
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import DecisionError

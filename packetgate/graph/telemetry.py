@@ -18,7 +18,7 @@ from opentelemetry.trace import INVALID_SPAN, Span, StatusCode, get_tracer, use_
 from opentelemetry.util.types import AttributeValue
 
 from packetgate.graph.changes import StageChange
-from packetgate.models.source import NamedModel
+from packetgate.models.pool import NamedModel
 from packetgate.state.base import TokenUsage
 from packetgate.state.events import StageFinished, StageStopped
 from packetgate.state.routing import ToolCall

@@ -1,1 +1,1 @@
-"""Chat models and requests to them: the pool, llama.cpp, OpenAI-compatible endpoints, structured answers."""
+"""Chat models: kinds of models, the pool of both roles, calls, text and structured answers."""

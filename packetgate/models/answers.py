@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -10,15 +9,13 @@ from langchain_core.language_models.chat_models import agenerate_from_stream
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 
-from packetgate.models.calling import OfferedTool
 from packetgate.models.links import LinkFilter
-from packetgate.models.model import HIDDEN, PICTURES_REFUSED, ChatCaller, Model, was_cut_off
+from packetgate.models.model import HIDDEN, PICTURES_REFUSED, ChatCaller, Model, ModelAnswer, OfferedTool, was_cut_off
 from packetgate.models.pictures import picture_names
 from packetgate.models.requests import join_pieces, record_request, usage_of
 from packetgate.models.stripping import ONLY_MARKUP, MarkupFilter
 from packetgate.models.thoughts import cut_off_in_thought, ended_within_thought, smaller_token_limit
-from packetgate.models.transport import as_decision_errors, check_not_refused, timeout_of
-from packetgate.models.turns import limited_request
+from packetgate.models.transport import as_decision_errors, check_not_refused, limited_request, timeout_of
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
 
@@ -26,19 +23,6 @@ PICTURES_NOT_SHOWN = "\n\n[Not shown to {}, only named: {}.]"
 CUT_OFF = "\n\n[Cut off at {:,} tokens: raise answer_max_tokens for longer answers.]"
 HELD_CHARS = 300
 """Number of characters to hold back: text before a tool call is not shown, because the call may not run."""
-
-
-@dataclass(frozen=True)
-class Completion:
-    """A text answer with its token usage and message id."""
-
-    text: str
-    """The text as the model wrote it, including leaked tool markup."""
-    usage: TokenUsage
-    message_id: str | None
-    """The id of the streamed message."""
-    problem: str = ""
-    """Why the server refused pictures; empty if it did not."""
 
 
 class _TextStreamer(BaseChatModel):
@@ -77,7 +61,7 @@ async def complete(
     temperature: float,
     max_tokens: int,
     tools: Sequence[OfferedTool] = (),
-) -> Completion:
+) -> ModelAnswer:
     """Return a text answer, and stream it without markup.
 
     If the model did not receive the pictures, the last line of the answer says so.
@@ -125,7 +109,7 @@ async def complete(
         yield ("" if markup.text else ONLY_MARKUP) + ending
 
     message = await _stream_texts(texts)
-    return Completion(written, usage, message.id, problem)
+    return ModelAnswer(written, usage, message_id=message.id, problem=problem)
 
 
 def streaming_caller(user_words: str) -> ChatCaller:

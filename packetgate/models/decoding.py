@@ -6,14 +6,68 @@ at the next mark, because strings may contain marks.
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
-from packetgate.models.call_formats import CALLS, CHANNEL_END, CONTROL, ECHOES, THOUGHT_BEGIN, THOUGHT_END, any_of
-from packetgate.models.calling import WrittenCall
-from packetgate.models.json_text import JsonReading, read_json_at, whole_json
+from packetgate.models.json_text import THOUGHT_BEGIN, THOUGHT_END, JsonReading, read_json_at, whole_json
 from packetgate.state.errors import DecisionError
 from packetgate.state.printing import shorten
+
+
+class Frame(NamedTuple):
+    """The begin mark and end mark of a section of model output."""
+
+    begin: str
+    end: str
+
+
+def any_of(*marks: str) -> str:
+    """Return a regular expression that matches any of these texts, the longest first."""
+    return "|".join(re.escape(mark) for mark in sorted(marks, key=len, reverse=True))
+
+
+THOUGHTS = (
+    Frame("<think>", "</think>"),  # Qwen, DeepSeek, Granite, Phi, Hermes, Nemotron
+    Frame("<thinking>", "</thinking>"),
+    Frame("<thought>", "</thought>"),
+    Frame("<reasoning>", "</reasoning>"),
+    Frame("[THINK]", "[/THINK]"),  # Mistral
+    Frame("<|channel>", "<channel|>"),  # Gemma 4
+)
+CALLS = (
+    Frame("<tool_call>", "</tool_call>"),  # Hermes, Qwen, Granite 4
+    Frame("<tool_calls>", "</tool_calls>"),
+    Frame("<function_call>", "</function_call>"),
+    Frame("<function_calls>", "</function_calls>"),
+    Frame("<|tool_call|>", "<|/tool_call|>"),  # Granite 3, Phi 4
+    Frame("<|python_tag|>", "<|eom_id|>"),  # Llama 3
+    Frame("<|python_start|>", "<|python_end|>"),  # Llama 4
+    Frame("<|tool_call_start|>", "<|tool_call_end|>"),  # LFM 2
+    Frame("[TOOL_CALLS]", "[/TOOL_CALLS]"),  # Mistral
+    Frame("```tool_code\n", "```"),  # Gemma 3
+    Frame("<start_function_call>", "<end_function_call>"),  # FunctionGemma
+    Frame("<|tool_call>", "<tool_call|>"),  # Gemma 4
+    Frame("<\uff5ctool\u2581calls\u2581begin\uff5c>", "<\uff5ctool\u2581calls\u2581end\uff5c>"),  # DeepSeek V3
+    Frame("<\uff5ctool\u2581call\u2581begin\uff5c>", "<\uff5ctool\u2581call\u2581end\uff5c>"),
+)
+
+ECHOES = (
+    Frame("<tool_response>", "</tool_response>"),
+    Frame("<start_function_response>", "<end_function_response>"),
+    Frame("<|tool_response>", "<tool_response|>"),
+    Frame("<|header_start|>", "<|header_end|>"),  # Llama 4
+    Frame("<|start_header_id|>", "<|end_header_id|>"),  # Llama 3
+)
+"""Tool results and turn headers that a model makes up."""
+
+CHANNEL = r"<\|(?:start|channel)\|>"
+"""gpt-oss: begins a header, which `<|message|>` ends. `analysis` marks a thought, `to=` a call."""
+HEADER_END = "<|message|>"
+CHANNEL_END = r"<\|end\|>|<\|call\|>|<\|return\|>|(?=<\|(?:start|channel)\|>)"
+
+CONTROL = r"<[|\uff5c][^|\uff5c<>\n]{1,100}[|\uff5c]>|</s>|<(?:start|end)_of_turn>|<\|?turn\|?>"
+"""Pattern of a control token of a chat template."""
 
 MAX_ANSWER_CHARS = 1_000_000
 
@@ -26,6 +80,22 @@ _OTHER_KEYS = frozenset(
     | {"alternatives", "reasoning", "confidence"}
 )
 """Keys that a call without arguments, or an answer in Packetgate's JSON form, may have."""
+
+
+@dataclass(frozen=True)
+class WrittenCall:
+    """A call as a model wrote it, with the probabilities of its name and arguments."""
+
+    name: str
+    arguments: dict[str, Any]
+    name_probability: float | None = None
+    """Probability of this name among the offered names; None: not measured."""
+    probabilities: Mapping[str, float] = field(default_factory=dict)
+    """Probability of each argument's written value: the product over the value's tokens."""
+    written: Mapping[str, str] = field(default_factory=dict)
+    """The original text of each argument that was parsed from untyped text into another type."""
+    invalid_arguments: str = ""
+    """The text that the model wrote as arguments, if it is not a JSON object."""
 
 
 def decode_json(text: str) -> dict[str, Any]:

@@ -3,13 +3,17 @@
 import json
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from packetgate.models.call_formats import THOUGHT_END
-
 _MAX_DEPTH = 100
 """Deepest nesting that is read: pydantic and the checkpoint's encoding fail at 255."""
+
+_TAG = r"(?:\w{1,12}[:_])?(?:think|thinking|thought|reasoning)(?::\w{1,16})?"
+THOUGHT_BEGIN = rf"<{_TAG}>|\[THINK\]|\u25c1think\u25b7|<\|channel>"
+THOUGHT_END = rf"</{_TAG}>|\[/THINK\]|\u25c1/think\u25b7|<channel\|>"
+"""Patterns of the marks in `THOUGHTS` and their variants, such as `<seed:think>`."""
 
 _THOUGHT_END = re.compile(THOUGHT_END, re.IGNORECASE)
 _TOKENS = re.compile(rf'{THOUGHT_END}|"(?:[^"\\]|\\.)*+"?|[{{}}\[\]]', re.DOTALL | re.IGNORECASE)
@@ -117,3 +121,36 @@ _DECODER = json.JSONDecoder(
     parse_float=_float,
     parse_constant=_float,
 )
+
+
+Path = tuple[str | int, ...]
+_SPACE = re.compile(r"[ \t\r\n]*")
+_PLAIN_DECODER = json.JSONDecoder(strict=False)
+
+
+def json_spans(text: str, at: int = 0, path: Path = ()) -> Iterator[tuple[Path, int, int]]:
+    """Yield the path, the start and the end of each value of a JSON text, outer values first.
+
+    Raise ValueError if the text is not JSON.
+    """
+    start = _after_space(text, at)
+    value, end = _PLAIN_DECODER.raw_decode(text, start)
+    yield path, start, end
+    if not isinstance(value, dict | list):
+        return
+    at, number = _after_space(text, start + 1), 0
+    while text[at] not in "}]":
+        key: str | int = number
+        if isinstance(value, dict):
+            key, at = _PLAIN_DECODER.raw_decode(text, at)
+            at = _after_space(text, at) + 1  # the colon
+        spans = list(json_spans(text, at, (*path, key)))
+        yield from spans
+        at = _after_space(text, spans[0][2])
+        at = _after_space(text, at + 1) if text[at] == "," else at
+        number += 1
+
+
+def _after_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at

@@ -1,29 +1,31 @@
-"""A chat model as the deciders use it: it returns JSON answers, tool calls or text.
+"""The seam to chat models: messages and tools or an output schema in; calls, text or a validated object out.
 
-All methods that send requests raise `DecisionError` if a request fails.
+Token usage and, where the model returns them, token probabilities come with every answer. All functions that send
+requests raise `DecisionError` if a request fails.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Generic, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableBinding, RunnableConfig
+from pydantic import BaseModel, ValidationError
 
-from packetgate.models.calling import CallAnswer, OfferedTool, WordProbabilities, WrittenCall
-from packetgate.models.choices import MeasuredChoice
-from packetgate.models.decoding import calls_in
+from packetgate.models.decoding import WrittenCall, calls_in, decode_json
 from packetgate.models.options import ModelOptions
 from packetgate.models.requests import record_request, usage_of
-from packetgate.models.schemas import AnswerForm
-from packetgate.models.thoughts import Thoughts
-from packetgate.models.transport import as_decision_errors, check_not_refused, model_label, timeout_of
-from packetgate.models.turns import limited_request
+from packetgate.models.schemas import BOUNDS, AnswerForm, MeasuredChoice, Schema, without_keywords
+from packetgate.models.thoughts import Thoughts, ask_with_token_limit, cut_off_in_thought, ended_within_thought
+from packetgate.models.transport import as_decision_errors, check_not_refused, limited_request, model_label, timeout_of
+from packetgate.prompts.rendering import render
 from packetgate.state.base import TokenUsage
-from packetgate.state.errors import ToolsRefusedError
+from packetgate.state.errors import DecisionError, ToolsRefusedError
+
+T = TypeVar("T", bound=BaseModel)
 
 HIDDEN: RunnableConfig = {"tags": ["nostream"]}
 """Config that keeps an answer out of LangGraph's message stream: users do not see JSON."""
@@ -34,27 +36,61 @@ PICTURES_REFUSED = "pictures_refused"
 
 
 @dataclass(frozen=True)
-class FormAnswer:
-    """A JSON answer, not validated yet."""
+class OfferedTool:
+    """A tool that is offered to a model."""
+
+    name: str
+    description: str
+    parameters: Schema
+    """JSON Schema of an object."""
+    prompt_schema: Schema | None = None
+    """A shorter schema for the prompt, if a grammar enforces `parameters`; None: the same schema."""
+
+    @property
+    def openai_format(self) -> dict[str, Any]:
+        """The tool in the format of OpenAI's API, which chat templates also accept."""
+        return self._with(self.parameters)
+
+    @property
+    def prompt_format(self) -> dict[str, Any]:
+        """The tool without argument bounds, for a prompt to a model whose arguments a grammar enforces."""
+        return self._with(without_keywords(self.prompt_schema or self.parameters, BOUNDS))
+
+    def _with(self, parameters: Schema) -> dict[str, Any]:
+        function = {"name": self.name, "description": self.description, "parameters": parameters}
+        return {"type": "function", "function": function}
+
+
+@dataclass(frozen=True)
+class ModelAnswer:
+    """What a model answered, not validated yet: text, calls of offered tools, or JSON."""
 
     text: str
+    """The text as the model wrote it. Beside the calls of a model in this process it is empty."""
     usage: TokenUsage
     cut_off: bool = False
+    calls: tuple[WrittenCall, ...] = ()
+    call_probability: float | None = None
+    """Probability that the answer is a tool call and not text; None: not measured."""
+    widened_tools: tuple[str, ...] = ()
+    """Tools whose argument schema no grammar can enforce in full; validation checks their arguments."""
     choices: tuple[MeasuredChoice, ...] = ()
+    message_id: str | None = None
+    """The id of the streamed message."""
+    problem: str = ""
+    """Why the server refused pictures; empty if it did not."""
 
 
-class ChatCaller(Protocol):
-    """A function that sends one request to a chat model."""
+@dataclass(frozen=True)
+class WordProbabilities:
+    """Probabilities that an answer begins with each of several words; they sum to 1."""
 
-    async def __call__(
-        self,
-        chat: BaseChatModel,
-        messages: Sequence[BaseMessage],
-        options: dict[str, Any],
-        *,
-        double_timeout: bool = False,
-    ) -> AIMessage:
-        """Send the request; see `ask_chat`."""
+    by_word: Mapping[str, float]
+    usage: TokenUsage
+
+
+ChatCaller = Callable[..., Awaitable[AIMessage]]
+"""A function that sends one request to a chat model; it has the parameters of `ask_chat`."""
 
 
 class Model:
@@ -115,14 +151,14 @@ class Model:
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
-    ) -> FormAnswer:
+    ) -> ModelAnswer:
         """Ask once for a JSON answer in this form.
 
         Args:
             sampling: may contain `temperature`, `top_p` and `max_tokens`.
         """
         message = await ask_chat(self.chat, messages, sampling)
-        return FormAnswer(message.text, usage_of(message), cut_off=was_cut_off(message))
+        return ModelAnswer(message.text, usage_of(message), cut_off=was_cut_off(message))
 
     async def word_probabilities(self, messages: Sequence[BaseMessage], words: tuple[str, ...]) -> WordProbabilities:
         """Return the probabilities that the answer begins with each word; they sum to 1."""
@@ -137,7 +173,7 @@ class Model:
         sampling: dict[str, Any],
         must_call: bool = False,
         caller: ChatCaller | None = None,
-    ) -> CallAnswer:
+    ) -> ModelAnswer:
         """Ask once for calls of these tools or for text, by native tool calling.
 
         Args:
@@ -154,7 +190,7 @@ class Model:
             raise ToolsRefusedError(f"{self.label} does not support LangChain's `bind_tools`")
         return self.read_calls(await (caller or ask_chat)(self.chat, messages, {**bound.kwargs, **sampling}))
 
-    def read_calls(self, answer: AIMessage) -> CallAnswer:
+    def read_calls(self, answer: AIMessage) -> ModelAnswer:
         """Return the calls and text of an answer.
 
         Calls in the text are also read, until the server first returns calls separately from the text.
@@ -171,7 +207,7 @@ class Model:
             calls = [*calls_in(written)]
         # a call that was cut off leaves no text: its partial arguments show that the answer is not a thought
         shown = text if text.strip() else "".join(one.invalid_arguments for one in calls)
-        return CallAnswer(tuple(calls), shown, usage_of(answer), was_cut_off(answer), message_id=answer.id)
+        return ModelAnswer(shown, usage_of(answer), was_cut_off(answer), tuple(calls), message_id=answer.id)
 
 
 async def ask_chat(
@@ -211,3 +247,79 @@ async def describe_speed(model: Model) -> str:
 def was_cut_off(answer: AIMessage) -> bool:
     """Whether the answer reached its length limit."""
     return answer.response_metadata.get("finish_reason") == "length"
+
+
+@dataclass(frozen=True)
+class StructuredResult(Generic[T]):
+    """A validated answer."""
+
+    value: T
+    usage: TokenUsage
+    """Tokens of both attempts."""
+    choices: tuple[MeasuredChoice, ...] = ()
+    """The measured choices, in the order of the answer."""
+
+    def probability(self, *path: str | int) -> float | None:
+        """Return the probability of the choice at a path; None: not measured."""
+        return next((one.probability for one in self.choices if one.path == path), None)
+
+
+async def structured_answer(
+    model: Model,
+    messages: Sequence[BaseMessage],
+    schema: type[T],
+    form: AnswerForm,
+    *,
+    temperature: float,
+    max_tokens: int,
+    top_p: float | None = None,
+    validate: Callable[[T], str | None] | None = None,
+) -> StructuredResult[T]:
+    """Return an object of `schema` in `form`; after an error, ask once more and quote the error.
+
+    Args:
+        validate: checks the object further, in a thread; returns an objection, or None.
+
+    Raises:
+        DecisionError: the second answer is invalid too.
+    """
+    sampling = model.sampling(temperature=temperature, top_p=top_p)
+    asked, spent, is_second = [*messages], TokenUsage(), False
+
+    async def ask(most: int) -> ModelAnswer:
+        return await model.answer(asked, form, sampling=sampling | {"max_tokens": most})
+
+    while True:
+        answer = await ask_with_token_limit(model.thoughts, max_tokens, ask)
+        spent += answer.usage
+        try:
+            return await asyncio.to_thread(_read, answer, schema, validate, spent)
+        except DecisionError as error:
+            if ended_within_thought(answer.text, answer.usage, cut_off=answer.cut_off):
+                raise cut_off_in_thought(model.label, model.thoughts, spent) from error
+            if is_second:
+                problem = f"{model.label} gave no valid {schema.__name__} in two attempts: {error}"
+                raise DecisionError(problem, spent) from error
+            is_second = True
+            sendable = answer.text.encode(errors="replace").decode()  # a server may send half a surrogate pair
+            asked += [AIMessage(sendable), HumanMessage(render("repair", problem=str(error)))]
+            max_tokens *= 2 if answer.cut_off else 1
+
+
+def _read(
+    answer: ModelAnswer, schema: type[T], validate: Callable[[T], str | None] | None, usage: TokenUsage
+) -> StructuredResult[T]:
+    try:
+        value = schema.model_validate(decode_json(answer.text))
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_context=False, include_input=False)[:5]
+        problems = [f"{'.'.join(map(str, one['loc'])) or 'the object'}: {one['msg']}" for one in details]
+        raise DecisionError("; ".join(problems)) from error
+    except DecisionError as error:
+        if answer.cut_off:
+            raise DecisionError(f"the answer was cut off at its length limit: {error}") from error
+        raise
+    objection = validate(value) if validate else None
+    if objection:
+        raise DecisionError(objection)
+    return StructuredResult(value, usage, answer.choices)

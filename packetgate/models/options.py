@@ -9,16 +9,15 @@ import os
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from packetgate.models.endpoint import Role
-from packetgate.models.spec import ModelSpec, Provider
 from packetgate.state.errors import ConfigError
 from packetgate.state.redaction import is_secret_name, learn_secret
 from packetgate.state.setting_values import SettingValue, check_setting, parse_setting
 
+Role = Literal["lite", "prime"]
 ROLES: tuple[Role, ...] = get_args(Role)
 MODEL = "model"
 ENDPOINT_VARIABLES = ("BASE_URL", "API_KEY")
@@ -74,39 +73,36 @@ SAMPLING = ("temperature", "top_p", "seed")
 ANSWERING = ("temperature", "top_p", "enable_thinking", "thinking_budget", "reasoning_effort", "extra_body")
 """Options that change answers."""
 LOADING = ("n_ctx", "n_gpu_layers", "n_batch", "n_threads")
-_COMMON = (*SAMPLING, "enable_thinking", "thinking_budget")
-OPTION_NAMES: dict[Provider, tuple[str, ...]] = {
-    "reflex": (),
-    "openai": (*_COMMON, "native_tools", "vision", "reasoning_effort", "timeout", "extra_body", "headers"),
-    "llamacpp": (*_COMMON, *LOADING),
-    "decisions": ("timeout", "headers"),
-}
-"""The options that each provider supports."""
+COMMON = (*SAMPLING, "enable_thinking", "thinking_budget")
+"""Options of every kind of chat model."""
 
 
-def parsed_options(role: Role, spec: ModelSpec, tables: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+def parsed_options(
+    role: Role, model: str, in_name: Mapping[str, str], tables: Mapping[str, SettingValue], known: tuple[str, ...]
+) -> dict[str, SettingValue]:
     """Return the configured options of a role's model.
 
     Args:
+        model: prefix and name of the model.
+        in_name: the options after the name, unparsed.
         tables: the role's options from `file_options`.
+        known: the options that the model takes.
 
     Raises:
         ConfigError: an option is unknown, its value is invalid, or a header contains a key in plain text.
     """
-    if spec.provider == "reflex":
-        return {}
-    named, prefix = f"{spec.prefix}:{spec.name}", f"PACKETGATE_{role.upper()}_"
+    prefix = f"PACKETGATE_{role.upper()}_"
     texts = {
         name.removeprefix(prefix).lower(): (text, name)
         for name, text in os.environ.items()
         if name.startswith(prefix) and name.removeprefix(prefix) not in ENDPOINT_VARIABLES and text.strip()
     }
-    in_query = {name: (text, f"{named}: {name}") for name, text in spec.options.items()}
-    places = {name: one.where for name, one in tables.items()}
-    for name, where in (places | {name: where for name, (_, where) in (texts | in_query).items()}).items():
-        _check_name(name, OPTION_NAMES[spec.provider], where, f"{spec.provider} models take")
-    read = {name: parse_setting(ModelOptions, name, text, where) for name, (text, where) in (texts | in_query).items()}
-    for one in (tables.get("headers"), read.get("headers") if "headers" in in_query else None):
+    texts |= {name: (text, f"{model}: {name}") for name, text in in_name.items()}
+    places = {name: one.where for name, one in tables.items()} | {name: where for name, (_, where) in texts.items()}
+    for name, where in places.items():
+        _check_name(name, known, where, f"{model.partition(':')[0]} models take")
+    read = {name: parse_setting(ModelOptions, name, text, where) for name, (text, where) in texts.items()}
+    for one in (tables.get("headers"), read.get("headers") if "headers" in in_name else None):
         _check_headers(one)
     return {**tables, **read}
 

@@ -5,18 +5,8 @@ from dataclasses import dataclass
 
 import regex
 
-from packetgate.models.call_formats import (
-    CALLS,
-    CHANNEL,
-    CHANNEL_END,
-    CONTROL,
-    ECHOES,
-    HEADER_END,
-    THOUGHT_BEGIN,
-    THOUGHT_END,
-    any_of,
-)
-from packetgate.models.decoding import is_only_calls
+from packetgate.models.decoding import CALLS, CHANNEL, CHANNEL_END, CONTROL, ECHOES, HEADER_END, any_of, is_only_calls
+from packetgate.models.json_text import THOUGHT_BEGIN, THOUGHT_END
 
 ONLY_MARKUP = "I have no answer: the model wrote a tool call in place of the answer. It was not run."
 """The answer to the user if the model's answer was only markup."""

@@ -1,12 +1,11 @@
 """Token limits for thoughts, in addition to the limit of the answer."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from langchain_core.messages import AIMessage
 
-from packetgate.models.transport import is_too_long
-from packetgate.models.turns import skip_model
+from packetgate.models.transport import is_too_long, skip_model
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
 
@@ -15,7 +14,13 @@ DEFAULT_TOKEN_LIMIT, LOCAL_TOKEN_LIMIT = 8_000, 2_000
 _LEAST_TOKEN_LIMIT, _SHRINK = 500, 4
 CHARS_PER_TOKEN = 4
 
-A = TypeVar("A")
+
+class _Answer(Protocol):
+    @property
+    def usage(self) -> TokenUsage: ...
+
+
+A = TypeVar("A", bound=_Answer)
 
 
 class Thoughts:
@@ -44,13 +49,19 @@ def smaller_token_limit(limit: int, error: DecisionError) -> int:
 
 
 async def ask_with_token_limit(thoughts: Thoughts, length: int, ask: Callable[[int], Awaitable[A]]) -> A:
-    """Call `ask` with a token limit for thoughts and answer, and again with a lower limit if the server refuses it."""
+    """Call `ask` with a token limit for thoughts and answer, and again with a lower limit if the server refuses it.
+
+    Record the thought of the answer.
+    """
     limit = thoughts.token_limit
     while True:
         try:
-            return await ask(length + limit)
+            answer = await ask(length + limit)
         except DecisionError as error:
             limit = smaller_token_limit(limit, error)
+        else:
+            thoughts.record(answer.usage.thought_tokens)
+            return answer
 
 
 def ended_within_thought(text: str, usage: TokenUsage, *, cut_off: bool) -> bool:

@@ -1,16 +1,23 @@
-"""Convert errors of model requests to one-line messages."""
+"""Time limits and errors of model requests, for models behind an endpoint.
+
+If an endpoint does not answer, the turn does not ask it again. Exceptions of a request become errors with a message of
+one line.
+"""
 
 import json
 import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from math import inf
+from time import monotonic
 
 from langchain_core.messages import AIMessage
 from pydantic import SecretStr
 
-from packetgate.models.endpoint import without_credentials
-from packetgate.state.errors import DecisionError
+from packetgate.state.errors import DecisionError, NotAskedError
 from packetgate.state.printing import shorten
 
 MAX_RETRIES = 2
@@ -33,6 +40,12 @@ _UNREACHED = {"APIConnectionError", "TransportError"}
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size)|too long|max_(?:completion_)?tokens is too large", re.IGNORECASE
 )
+
+
+def without_credentials(base_url: str) -> str:
+    """Return a base URL without user name, password and query."""
+    scheme, separator, rest = base_url.partition("?")[0].partition("#")[0].partition("://")
+    return scheme + separator + rest.rpartition("@")[2]
 
 
 def model_label(model: object) -> str:
@@ -152,3 +165,102 @@ def _kinds(error: BaseException | None) -> set[str]:
         found |= {kind.__name__ for kind in type(error).__mro__}
         error = error.__cause__
     return found
+
+
+BUDGET = "the turn's time"
+_MAX_TURNS = 1_000
+STREAM_S = 120.0
+"""Shortest time limit of a streamed answer, in seconds."""
+
+
+@dataclass
+class _Turn:
+    """The time budget of one turn, and what it does not ask again."""
+
+    budget_s: float
+    spent_s: float = 0.0
+    skipped: set[str] = field(default_factory=set)
+    """Endpoints, models and `BUDGET`."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The deadline of one request, and the advice after a timeout."""
+
+    deadline: float | None = None
+    """The deadline on the clock of `time.monotonic`; None: no limit."""
+    turn: _Turn | None = None
+    """The turn whose budget sets the deadline; None: the model's timeout sets it."""
+
+    @property
+    def ended_turn(self) -> bool:
+        """Whether the turn's time is over."""
+        return self.turn is not None and self.deadline is not None and monotonic() >= self.deadline
+
+    def advice(self) -> str:
+        """Return what the user can do after a timeout."""
+        return _advice(self.turn) if self.turn and self.ended_turn else TIMEOUT_ADVICE
+
+
+_turns: dict[str, _Turn] = {}
+_turn: ContextVar[_Turn | None] = ContextVar("turn", default=None)
+
+
+@contextmanager
+def turn_budget(packet_id: str, budget_s: float) -> Iterator[None]:
+    """Limit the model requests within the block by the turn's time budget."""
+    turn = _turns.setdefault(packet_id, _Turn(budget_s))
+    while len(_turns) > _MAX_TURNS:
+        del _turns[next(iter(_turns))]
+    token = _turn.set(turn)
+    try:
+        yield
+    finally:
+        _turn.reset(token)
+
+
+@contextmanager
+def limited_request(chat: object, *, streamed: bool = False, double_timeout: bool = False) -> Iterator[Limit]:
+    """Limit one request to an endpoint, and yield the limit. Models in this process have no limit.
+
+    Args:
+        streamed: the answer arrives in pieces, and users see its progress.
+        double_timeout: double the time limit.
+
+    Raises:
+        NotAskedError: the endpoint did not answer earlier in this turn.
+        DecisionError: the turn's time budget is used up.
+    """
+    timeout, label, where = timeout_of(chat), model_label(chat), endpoint_label(chat)
+    if timeout is None:
+        yield Limit()
+        return
+    turn, begun = _turn.get() or _Turn(inf), monotonic()
+    if turn.skipped & {label, where, BUDGET}:
+        raise NotAskedError(f"{label} was not asked again in this turn")
+    left = turn.budget_s - turn.spent_s
+    if left <= 0:
+        turn.skipped.add(BUDGET)
+        raise DecisionError(f"{label} was not asked, because the turn's time budget is used up: {_advice(turn)}")
+    longest = max(timeout * (2 if double_timeout else 1), STREAM_S if streamed else 0)
+    limit = Limit(begun + min(longest, left), turn if left < longest else None)
+    try:
+        yield limit
+    except DecisionError as error:
+        if is_unanswered(error.__cause__):
+            turn.skipped.add(BUDGET if limit.ended_turn else where)
+        elif status_of(error.__cause__) == 401:
+            turn.skipped.add(label)
+        raise
+    finally:
+        turn.spent_s += monotonic() - begun
+
+
+def skip_model(label: str) -> None:
+    """Do not ask this model again in this turn."""
+    if turn := _turn.get():
+        turn.skipped.add(label)
+
+
+def _advice(turn: _Turn) -> str:
+    return f"a turn waits at most {turn.budget_s:g} s for its models: raise turn_budget_s, or use a faster model"

@@ -8,7 +8,7 @@ from langgraph.store.base import BaseStore
 
 from packetgate.deciders.choosing import token_counter
 from packetgate.deciders.commands import UNDO_TOOL, is_command
-from packetgate.models.source import ModelSource
+from packetgate.models.pool import ModelSource
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.printing import counted

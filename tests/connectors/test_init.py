@@ -12,8 +12,9 @@ from support.command_line import CommandLine, Outcome
 from support.scripted_openai import ScriptedOpenAI, serve_scripted_openai
 from support.terminals import ended, terminal
 
-from packetgate.models.discovery import discover, gguf_folders
-from packetgate.models.endpoint import PROVIDER_KEYS
+from packetgate.models.kinds import discover
+from packetgate.models.llama.kind import gguf_folders
+from packetgate.models.openai.servers import PROVIDER_KEYS
 
 SPEED = ("Hi", "one hundred, one hundred and one")
 """Answers to the requests that measure its speed."""

@@ -8,7 +8,7 @@ from support.packets import CONTEXT, FILES, packet
 from support.scripted_openai import ScriptedOpenAI
 
 from packetgate.deciders.choosing import language_deciders, reflex_deciders, token_counter
-from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.llama.chat import LlamaCppModel
 from packetgate.models.model import Model
 from packetgate.state.errors import ModelError
 from packetgate.tools.text.tokens import ESTIMATE

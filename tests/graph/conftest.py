@@ -8,7 +8,7 @@ from support.telemetry import Telemetry, recording
 
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.protocols import Deciders
-from packetgate.models.openai.model import OpenAICompatible
+from packetgate.models.openai.compatible import OpenAICompatible
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from packetgate.deciders.choosing import language_deciders, reflex_deciders
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
-from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.llama.chat import LlamaCppModel
 from packetgate.models.options import ModelOptions
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket

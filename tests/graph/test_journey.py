@@ -12,7 +12,7 @@ from support.scripted_openai import ScriptedOpenAI
 
 from packetgate.connectors.turn import Finished, Say
 from packetgate.deciders.choosing import language_deciders, reflex_deciders
-from packetgate.models.source import ModelSource
+from packetgate.models.pool import ModelSource
 from packetgate.state.sections import Access, PacketState, SystemTask
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.servers.config import ServerConfig

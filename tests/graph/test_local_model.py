@@ -12,7 +12,7 @@ from support.notebook import Notebook
 from packetgate.connectors.turn import Say
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.protocols import Deciders
-from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.llama.chat import LlamaCppModel
 from packetgate.models.options import ModelOptions
 from packetgate.models.pool import ModelPool
 from packetgate.state.packet import CognitionPacket

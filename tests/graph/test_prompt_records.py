@@ -17,9 +17,9 @@ from packetgate.deciders.protocols import Deciders
 from packetgate.graph.records import PROMPTS, StagePrompts, forget_records, read_prompts, save_prompts
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
-from packetgate.models.endpoint import Endpoint
+from packetgate.models.openai.compatible import OpenAICompatible
 from packetgate.models.openai.connect import connect
-from packetgate.models.openai.model import OpenAICompatible
+from packetgate.models.openai.servers import Endpoint
 from packetgate.state.base import now
 from packetgate.tools.usage.store import read_usage
 

@@ -12,7 +12,7 @@ from support.work_tools import work_server
 
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.protocols import Deciders
-from packetgate.models.openai.model import OpenAICompatible
+from packetgate.models.openai.compatible import OpenAICompatible
 from packetgate.models.options import ModelOptions
 
 NONE = selection("none")

@@ -16,11 +16,11 @@ from support.streams import stream
 
 from packetgate.deciders.choosing import language_deciders, reflex_deciders
 from packetgate.deciders.protocols import Deciders
-from packetgate.models.endpoint import Endpoint
+from packetgate.models.llama.chat import LlamaCppChat
 from packetgate.models.llama.engine import LlamaEngine
-from packetgate.models.llama.model import LlamaCppChat
 from packetgate.models.model import Model
 from packetgate.models.openai.connect import connect
+from packetgate.models.openai.servers import Endpoint
 from packetgate.state.packet import TurnInput
 
 LEAK = "The note <think>Which one did they mean...</think>says apples<tool_call>{}</tool_call>, and it is yours."

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from support.native_outputs import ONE, OUTPUTS, PARIS, TWO, Calls
 
-from packetgate.models.call_formats import CALLS, ECHOES, THOUGHTS
-from packetgate.models.decoding import MAX_ANSWER_CHARS, calls_in, decode_json
+from packetgate.models.decoding import CALLS, ECHOES, MAX_ANSWER_CHARS, THOUGHTS, calls_in, decode_json
 from packetgate.state.errors import DecisionError
 
 A, B = {"a": 1}, {"b": 2}

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.models.options import ModelOptions, effective_options, file_options, parsed_options
+from packetgate.models.options import ModelOptions, effective_options, file_options
 from packetgate.models.pool import ModelPool
-from packetgate.models.spec import parse_model
 from packetgate.state.errors import ConfigError, InputError
 
 
@@ -62,12 +61,13 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.uri[:40]} {case.came_to}"[:80])
 def test_options_and_their_errors(case: Case, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     for name, value in case.variables.items():
         monkeypatch.setenv(name[1:] if name.startswith("=") else f"PACKETGATE_{name}", value)
 
     def read() -> ModelOptions:
         tables = file_options({"lite": dict(case.table)}, "p.toml").get("lite", {})
-        return effective_options(parsed_options("lite", parse_model(case.uri), tables))
+        return effective_options(ModelPool(case.uri, from_file={"lite": tables}).given["lite"])
 
     if isinstance(case.came_to, str):
         with pytest.raises(ConfigError, match=case.came_to):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.scripted_openai import ScriptedOpenAI, free_port
 
-from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.llama.chat import LlamaCppModel
 from packetgate.models.pool import ModelPool
 from packetgate.state.errors import ConfigError, ModelError
 
@@ -92,18 +92,13 @@ async def test_check_names_a_refused_key(scripted_openai: ScriptedOpenAI, monkey
     assert "sk-wrong-key" not in str(caught.value)
 
 
-async def test_check_names_a_broken_server(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch):
+async def test_check_names_a_server_that_fails(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch):
     scripted_openai.models_status = 503
-    monkeypatch.setenv("OPENAI_BASE_URL", scripted_openai.base_url)
-    with pytest.raises(ModelError, match=f"{scripted_openai.base_url} answered HTTP 503"):
-        await ModelPool("openai:m").check()
-
-
-async def test_check_names_an_endpoint_that_refuses(monkeypatch: pytest.MonkeyPatch):
-    base_url = f"http://127.0.0.1:{free_port()}/v1"
-    monkeypatch.setenv("OPENAI_BASE_URL", base_url)
-    with pytest.raises(ModelError, match=f"{base_url} cannot be reached"):
-        await ModelPool("openai:m").check()
+    absent = f"http://127.0.0.1:{free_port()}/v1"
+    for base_url, problem in ((scripted_openai.base_url, "answered HTTP 503"), (absent, "cannot be reached")):
+        monkeypatch.setenv("OPENAI_BASE_URL", base_url)
+        with pytest.raises(ModelError, match=f"{base_url} {problem}"):
+            await ModelPool("openai:m").check()
 
 
 async def test_check_has_a_time_limit(monkeypatch: pytest.MonkeyPatch):
@@ -115,14 +110,14 @@ async def test_check_has_a_time_limit(monkeypatch: pytest.MonkeyPatch):
             await ModelPool("openai:m").check()
 
 
-async def test_check_names_a_missing_file(tmp_path: Path):
-    with pytest.raises(ModelError, match=r"no model file at .*none\.gguf"):
-        await ModelPool(f"llamacpp:{tmp_path}/none.gguf").check()
-
-
-async def test_check_names_a_file_of_another_type(tmp_path: Path):
-    (tmp_path / "a.gguf").write_text("version https://git-lfs.github.com/spec/v1")
-    with pytest.raises(ModelError, match=r"a\.gguf is not a GGUF model"):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, r"no model file at .*a\.gguf"), ("version https://git-lfs", r"a\.gguf is not a GGUF model")],
+)
+async def test_check_names_a_file_that_is_no_model(content: str | None, message: str, tmp_path: Path):
+    if content:
+        (tmp_path / "a.gguf").write_text(content)
+    with pytest.raises(ModelError, match=message):
         await ModelPool(prime=f"llamacpp:{tmp_path}/a.gguf").check()
 
 

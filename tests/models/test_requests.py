@@ -10,7 +10,7 @@ from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
 
 from packetgate.models.answers import complete
-from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.llama.chat import LlamaCppModel
 from packetgate.models.requests import collect_requests, record_request
 from packetgate.state.errors import DecisionError
 

@@ -3,7 +3,8 @@ from typing import Any
 
 import pytest
 
-from packetgate.models.schemas import LARGEST, SMALLEST, map_schema, with_moved_references, with_size_limits
+from packetgate.models.llama.grammar import LARGEST, SMALLEST, with_size_limits
+from packetgate.models.schemas import map_schema, with_moved_references
 
 INT: dict[str, Any] = {"type": "integer", "minimum": -LARGEST, "maximum": LARGEST}
 NUMBER: dict[str, Any] = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST, "multipleOf": SMALLEST}

@@ -3,7 +3,7 @@
 import pytest
 from support.scripted_openai import ScriptedOpenAI, free_port
 
-from packetgate.models.endpoint import base_url_of, endpoint_of
+from packetgate.models.openai.servers import base_url_of, endpoint_of
 from packetgate.models.pool import ModelPool
 from packetgate.state.errors import ModelError
 

@@ -8,7 +8,7 @@ import pytest
 from support.markup_texts import LEAKS, PLAIN
 from support.native_outputs import ONE, OUTPUTS
 
-from packetgate.models.call_formats import CALLS, ECHOES, THOUGHTS
+from packetgate.models.decoding import CALLS, ECHOES, THOUGHTS
 from packetgate.models.stripping import Cleaned, MarkupFilter, strip_markup
 
 TEXTS = [text for text in (*LEAKS, *PLAIN) if len(text) < 200]

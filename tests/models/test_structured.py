@@ -2,17 +2,15 @@ import asyncio
 from typing import TypedDict
 
 import pytest
-from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import HumanMessage, SystemMessage
 from langgraph.graph import END, START, StateGraph
 from pydantic import BaseModel, Field
 from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.models.endpoint import Endpoint
-from packetgate.models.model import Model
+from packetgate.models.model import Model, StructuredResult, structured_answer
 from packetgate.models.openai.connect import OpenAIChat, connect
+from packetgate.models.openai.servers import Endpoint
 from packetgate.models.schemas import CONFIDENCE, AnswerForm, object_schema
-from packetgate.models.structured import StructuredResult, structured_answer
 from packetgate.models.thoughts import DEFAULT_TOKEN_LIMIT
 from packetgate.prompts.rendering import render
 from packetgate.state.base import TokenUsage
@@ -58,11 +56,6 @@ async def test_sampling_parameters_are_sent(model: Model, scripted_openai: Scrip
     assert (sent["temperature"], sent["top_p"], sent[limit]) == (0.15, 0.9, 50 + DEFAULT_TOKEN_LIMIT)
 
 
-async def test_a_fenced_answer_is_parsed(model: Model, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(f"<think>Hm.</think>Here:\n```json\n{GOOD}\n```")
-    assert (await ask(model)).value == VERDICT
-
-
 @pytest.mark.parametrize(
     ("bad", "problem"),
     [
@@ -99,12 +92,6 @@ async def test_two_invalid_answers_raise(model: Model, scripted_openai: Scripted
     with pytest.raises(DecisionError, match=r"scripted at http.* gave no valid Verdict in two attempts: .*still no"):
         await ask(model)
     assert len(scripted_openai.requests) == 2
-
-
-async def test_a_model_may_ignore_sampling_parameters():
-    model = Model(GenericFakeChatModel(messages=iter([AIMessage("no"), AIMessage(GOOD)])))
-    answer = await ask(model)
-    assert (answer.value, answer.usage) == (VERDICT, TokenUsage())
 
 
 def test_one_model_serves_several_event_loops(scripted_openai: ScriptedOpenAI):

@@ -12,10 +12,9 @@ from support.openai_models import FORM, GOOD, model_at
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Thinks
 
-from packetgate.models.answers import Completion, complete
-from packetgate.models.model import Model
+from packetgate.models.answers import complete
+from packetgate.models.model import Model, ModelAnswer, StructuredResult, structured_answer
 from packetgate.models.options import ModelOptions
-from packetgate.models.structured import StructuredResult, structured_answer
 from packetgate.models.thoughts import DEFAULT_TOKEN_LIMIT, Thoughts, count_thought_tokens
 from packetgate.state.errors import DecisionError
 
@@ -31,13 +30,13 @@ async def judge(model: Model) -> StructuredResult[Verdict]:
     return await structured_answer(model, [HumanMessage("Judge.")], Verdict, FORM, temperature=0.1, max_tokens=LENGTH)
 
 
-async def speak(model: Model) -> Completion:
+async def speak(model: Model) -> ModelAnswer:
     return await complete(model, [HumanMessage("Speak.")], user_words="", temperature=0.7, max_tokens=LENGTH)
 
 
-async def show(model: Model) -> tuple[str, Completion]:
+async def show(model: Model) -> tuple[str, ModelAnswer]:
     """Return what a front end that listens is shown, and the answer."""
-    made: list[Completion] = []
+    made: list[ModelAnswer] = []
 
     async def node(state: dict[str, str]) -> dict[str, str]:
         made.append(await speak(model))
@@ -127,7 +126,7 @@ async def test_a_truncated_answer_ends_with_a_note(scripted_openai: ScriptedOpen
         scripted_openai.script(Thinks(0, "so " * 60))
         answer = await ask(model)
         shown, text = answer if isinstance(answer, tuple) else (answer.text, answer)
-        for one in (shown, text.text if isinstance(text, Completion) else ""):
+        for one in (shown, text.text if isinstance(text, ModelAnswer) else ""):
             assert one.endswith("[Cut off at 50 tokens: raise answer_max_tokens for longer answers.]")
 
 

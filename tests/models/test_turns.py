@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import pytest
 from support.openai_models import GOOD, ask_form, model_at
-from support.scripted_openai import ScriptedOpenAI, free_port
+from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Reply, Stall
 
-from packetgate.models.turns import FAILURES, turn_budget
+from packetgate.models.transport import turn_budget
 from packetgate.state.base import new_id
 from packetgate.state.errors import DecisionError, NotAskedError
 
@@ -63,28 +63,4 @@ async def test_stages_share_the_time_of_a_turn(scripted_openai: ScriptedOpenAI):
         await ask_form(model)
     scripted_openai.script(GOOD)
     with turn_budget(new_id(), 0.6):
-        assert (await ask_form(model)).text == GOOD
-
-
-async def test_later_turns_do_not_ask_an_absent_endpoint(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.001)
-    model = await model_at(ScriptedOpenAI(f"http://127.0.0.1:{free_port()}/v1"))
-    for _ in range(FAILURES):
-        with turn_budget(new_id(), LONG), pytest.raises(DecisionError, match="cannot be reached"):
-            await ask_form(model)
-    with turn_budget(new_id(), LONG), pytest.raises(DecisionError, match=r"skipped for 30 s.* 3 requests in a row"):
-        await ask_form(model)
-    monkeypatch.setattr("packetgate.models.turns.SKIP_S", 0.0)
-    monkeypatch.setattr("packetgate.models.turns._breakers", {})
-    with pytest.raises(DecisionError, match="cannot be reached"):
-        await ask_form(model)
-
-
-async def test_a_recovered_endpoint_is_asked_again(scripted_openai: ScriptedOpenAI):
-    model = await model_at(scripted_openai)
-    for _ in range(2):
-        scripted_openai.script(*[HttpError(503, "loading")] * (FAILURES - 1), GOOD)
-        for _ in range(FAILURES - 1):
-            with pytest.raises(DecisionError, match="HTTP 503"):
-                await ask_form(model)
         assert (await ask_form(model)).text == GOOD

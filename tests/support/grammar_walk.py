@@ -5,11 +5,11 @@ from random import Random
 import numpy as np
 from llguidance import LLMatcher
 
-from packetgate.models.calling import OfferedTool
 from packetgate.models.llama.call_syntax import CallSyntax
 from packetgate.models.llama.grammar import CallForm, Grammars
 from packetgate.models.llama.sampling import Mask
 from packetgate.models.llama.weights import LlamaWeights
+from packetgate.models.model import OfferedTool
 from packetgate.models.schemas import Schema
 
 LONGEST = 3000

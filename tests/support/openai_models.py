@@ -7,10 +7,10 @@ from langchain_core.messages import HumanMessage
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Message
 
-from packetgate.models.endpoint import Endpoint
-from packetgate.models.model import FormAnswer
+from packetgate.models.model import ModelAnswer
+from packetgate.models.openai.compatible import OpenAICompatible
 from packetgate.models.openai.connect import connect
-from packetgate.models.openai.model import OpenAICompatible
+from packetgate.models.openai.servers import Endpoint
 from packetgate.models.options import ModelOptions
 from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, object_schema, text_schema
 
@@ -39,7 +39,7 @@ async def model_at(
     return OpenAICompatible(chat, options, is_openai=is_openai)
 
 
-async def ask_form(model: OpenAICompatible, form: AnswerForm = FORM) -> FormAnswer:
+async def ask_form(model: OpenAICompatible, form: AnswerForm = FORM) -> ModelAnswer:
     """Ask for an answer in the form."""
     return await model.answer([HumanMessage("Judge. Answer in JSON.")], form, sampling=model.sampling(**SAMPLING))
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from packetgate.connectors.serve.protocol import SERVED_MODEL, AnswerRequest, ApiError, WireMessage, unknown_model
 from packetgate.deciders.language.decisions import answer_by_probability
 from packetgate.models.answers import complete
-from packetgate.models.decisions import state_text
+from packetgate.models.decision_models import state_text
 from packetgate.models.links import with_inert_links
 from packetgate.models.model import Model
 from packetgate.models.stripping import strip_markup

@@ -24,11 +24,9 @@ from packetgate.connectors.rendering import safe_text
 from packetgate.connectors.terminal.reading import LineReader, is_at_terminal, reader
 from packetgate.graph.composition import model_pool
 from packetgate.graph.settings import DEFAULT_CONFIG, DEFAULT_PREFERENCES, Settings
-from packetgate.models.discovery import Discovery, discover
-from packetgate.models.endpoint import PROVIDER_KEYS
+from packetgate.models.kinds import FoundModels, discover
 from packetgate.models.model import describe_speed
 from packetgate.models.options import MODEL
-from packetgate.models.spec import REFLEX, parse_model
 from packetgate.state.errors import ConfigError, DecisionError, InputError, ModelError
 from packetgate.tools.builtin.appeared import confirm
 from packetgate.tools.catalogue.config_file import read_config_file
@@ -105,7 +103,7 @@ def _client_servers() -> dict[str, Any]:
     return servers
 
 
-async def _choose_model(settings: Settings, discovery: Discovery, read: LineReader | None) -> str | None:
+async def _choose_model(settings: Settings, discovery: FoundModels, read: LineReader | None) -> str | None:
     if read is not None:
         return await _ask_for_model(settings, discovery, read)
     for offer in discovery.offers:
@@ -116,7 +114,7 @@ async def _choose_model(settings: Settings, discovery: Discovery, read: LineRead
     return None
 
 
-async def _ask_for_model(settings: Settings, discovery: Discovery, read: LineReader) -> str | None:
+async def _ask_for_model(settings: Settings, discovery: FoundModels, read: LineReader) -> str | None:
     default = "1" if discovery.offers else "none"
     while True:
         reply = (await read(f"Which model? A number, a name, or none [{default}]: ")).strip() or default
@@ -135,13 +133,12 @@ async def _ask_for_model(settings: Settings, discovery: Discovery, read: LineRea
 
 
 async def _try_model(settings: Settings, model: str) -> str | None:
-    spec = parse_model(model)
-    if spec == REFLEX:
+    pool = model_pool(settings.model_copy(update={"lite": model, "prime": "reflex"}))
+    if pool.is_reflex:
         return None
-    if spec.provider == "openai" and spec.server in PROVIDER_KEYS:
+    if pool.is_hosted:
         _say(f"{model}: not tried: init sends nothing to hosted providers")
         return model
-    pool = model_pool(settings.model_copy(update={"lite": model, "prime": "reflex"}))
     with rendering.console(stderr=True).status(f"trying {model} ..."):
         await pool.check()
         loaded = await pool.get("lite")
@@ -177,7 +174,7 @@ def _write_servers(path: Path, entries: dict[str, Any], data: Path) -> None:
     _say(f"{path}: added {', '.join(entries)}. It may contain keys: keep it out of version control")
 
 
-def _show(discovery: Discovery, servers: dict[str, Any]) -> None:
+def _show(discovery: FoundModels, servers: dict[str, Any]) -> None:
     table = rendering.table("", "", "", "", right=(0, 2), wrapped=(1, 3), header=False)
     for number, offer in enumerate(discovery.offers, 1):
         size = f"{offer.size / 1e9:.1f} GB" if offer.size else ""

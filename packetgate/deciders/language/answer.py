@@ -17,8 +17,8 @@ from packetgate.deciders.language.prompting import (
 from packetgate.deciders.outcome import REPEATED
 from packetgate.deciders.protocols import Answer
 from packetgate.models.answers import complete
-from packetgate.models.calling import OfferedTool
-from packetgate.models.source import ModelSource
+from packetgate.models.model import OfferedTool
+from packetgate.models.pool import ModelSource
 from packetgate.prompts.rendering import render
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket

@@ -26,7 +26,7 @@ from packetgate.deciders.language.review import calls_to_review
 from packetgate.deciders.protocols import Review
 from packetgate.gate.confidence import CallReview
 from packetgate.models import schemas
-from packetgate.models.decisions import ask_decision_model, state_text
+from packetgate.models.decision_models import ask_decision_model, state_text
 from packetgate.models.model import Model
 from packetgate.prompts.rendering import render
 from packetgate.state.base import ConfidenceSource, TokenUsage

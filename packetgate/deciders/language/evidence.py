@@ -18,8 +18,8 @@ from packetgate.deciders.packets import facts_of
 from packetgate.deciders.protocols import Review, Selection
 from packetgate.gate.confidence import CallReview
 from packetgate.gate.requests import traced_call
-from packetgate.models.calling import WordProbabilities, WrittenCall
-from packetgate.models.model import Model
+from packetgate.models.decoding import WrittenCall
+from packetgate.models.model import Model, WordProbabilities
 from packetgate.prompts.rendering import render
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.packet import CognitionPacket

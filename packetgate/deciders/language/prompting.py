@@ -16,8 +16,7 @@ from langchain_core.messages import ToolCall as MessageCall
 
 from packetgate.deciders.advice import NO_ADVISERS, Advisers
 from packetgate.deciders.outcome import ALL_TOOLS
-from packetgate.models.calling import OfferedTool
-from packetgate.models.model import Model
+from packetgate.models.model import Model, OfferedTool
 from packetgate.models.pictures import Picture, with_pictures, without_pictures
 from packetgate.models.schemas import ANY_TEXT, Schema, map_schema, object_schema
 from packetgate.models.stripping import strip_markup

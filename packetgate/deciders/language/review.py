@@ -8,9 +8,9 @@ from packetgate.deciders.language.evidence import review_by_evidence
 from packetgate.deciders.language.prompting import earlier_requests, fenced_text
 from packetgate.deciders.protocols import Review, Reviewer
 from packetgate.gate.confidence import CallReview
+from packetgate.models.model import StructuredResult, structured_answer
+from packetgate.models.pool import ModelSource, is_model_of
 from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, object_schema, text_schema
-from packetgate.models.source import ModelSource, is_model_of
-from packetgate.models.structured import StructuredResult, structured_answer
 from packetgate.prompts.rendering import render
 from packetgate.state.base import Confidence, ConfidenceSource
 from packetgate.state.context import RoutingContext

@@ -25,12 +25,11 @@ from packetgate.deciders.language.selection_form import SelectionAnswer, selecti
 from packetgate.deciders.packets import facts_of
 from packetgate.deciders.protocols import SelectedCall, Selection
 from packetgate.models.answers import streaming_caller
-from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall
-from packetgate.models.model import ChatCaller, Model
+from packetgate.models.decoding import WrittenCall
+from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool, structured_answer
 from packetgate.models.pictures import Picture
-from packetgate.models.source import ModelSource, is_model_of
+from packetgate.models.pool import ModelSource, is_model_of
 from packetgate.models.stripping import strip_markup
-from packetgate.models.structured import structured_answer
 from packetgate.models.thoughts import Thoughts, ask_with_token_limit, cut_off_in_thought, ended_within_thought
 from packetgate.prompts.rendering import render
 from packetgate.state.base import ConfidenceSource, TokenUsage
@@ -163,16 +162,14 @@ async def select_in_form(
         validate=objection,
     )
     value, selector.usage = answer.value, answer.usage
-    measured = [answer.probability("calls", at, "tool") for at in range(len(value.selected_calls))]
     calls = tuple(
         SelectedCall(
             tool_name=call.tool,
             params=call.params,
             reasoning=call.reasoning or value.reasoning,
-            confidence=probability,
             checked=checked,
         )
-        for call, probability, checked in zip(value.selected_calls, measured, selector.checked, strict=True)
+        for call, checked in zip(value.selected_calls, selector.checked, strict=True)
     )
     return selector.selection(
         action=value.action,
@@ -182,7 +179,7 @@ async def select_in_form(
         complete=value.complete if calls else None,
         needs_tool=value.needs_tool if value.action == "none" else True,
         reasoning=value.reasoning,
-        measured=measured or [answer.probability("action")],
+        measured=(),
     )
 
 
@@ -232,13 +229,13 @@ class ModelSelector:
             messages = [*messages, *_correction_messages(written, problems)]
         raise DecisionError(f"{self._model.label} made no valid call: {_messages_of(problems)}", self.usage)
 
-    def _written_calls(self, answer: CallAnswer) -> tuple[list[WrittenCall], list[list[Correction]]]:
+    def _written_calls(self, answer: ModelAnswer) -> tuple[list[WrittenCall], list[list[Correction]]]:
         written = [
             without_needless_arguments(call, self._catalogue, self._sources)
             for call in answer.calls
             if call.name not in (ASK, SHOW)
         ]
-        if answer.has_probabilities:  # models in this process write more calls than the request asks for
+        if answer.call_probability is not None:  # models in this process write more calls than the request asks for
             written = [*requested_calls(written, self._packet.content.user_words)]
         return written, self.check(written)
 
@@ -256,18 +253,17 @@ class ModelSelector:
 
     async def _ask(
         self, messages: Sequence[BaseMessage], tools: Sequence[OfferedTool], *, must_call: bool
-    ) -> CallAnswer:
+    ) -> ModelAnswer:
         model = self._model
         thoughts = Thoughts(0) if model.is_local else model.thoughts
 
-        async def call(max_tokens: int) -> CallAnswer:
+        async def call(max_tokens: int) -> ModelAnswer:
             sampling = self._sampling | {"max_tokens": max_tokens}
             return await model.call(
                 messages, tools, max_calls=self._max_calls, sampling=sampling, must_call=must_call, caller=self._caller
             )
 
         answer = await ask_with_token_limit(thoughts, self._sampling["max_tokens"], call)
-        thoughts.record(answer.usage.thought_tokens)
         self.usage += answer.usage
         if not model.is_local and ended_within_thought(answer.text, answer.usage, cut_off=answer.cut_off):
             raise cut_off_in_thought(model.label, thoughts, self.usage)
@@ -286,7 +282,7 @@ class ModelSelector:
             return CheckedCall(name, {}, problems=(problem,))
         return repair_and_validate(name, call.arguments, palette, self._catalogue, call.written)
 
-    def _selection_with_calls(self, answer: CallAnswer, written: Sequence[WrittenCall]) -> Selection:
+    def _selection_with_calls(self, answer: ModelAnswer, written: Sequence[WrittenCall]) -> Selection:
         calls = tuple(
             SelectedCall(
                 tool_name=checked.tool_name,
@@ -300,12 +296,12 @@ class ModelSelector:
         return self.selection(
             action="call",
             calls=calls,
-            complete=None if answer.has_probabilities else False,
+            complete=False if answer.call_probability is None else None,
             reasoning=shorten(strip_markup(answer.text).text, _REASON_CHARS),
             measured=[call.confidence for call in calls],
         )
 
-    def _selection_without_call(self, answer: CallAnswer) -> Selection:
+    def _selection_without_call(self, answer: ModelAnswer) -> Selection:
         if answer.cut_off and not answer.calls and not answer.text:
             max_tokens = self._sampling["max_tokens"]
             problem = f"{self._model.label} began a call of more than {max_tokens} tokens: raise selection_max_tokens"

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, JsonValue, model_validator
 from packetgate.deciders.language.prompting import arguments_schema, fenced_text, without_control_tokens
 from packetgate.deciders.outcome import ALL_TOOLS
 from packetgate.models.decoding import call_fields
-from packetgate.models.schemas import AnswerForm, Choice, Schema, object_schema, text_schema
+from packetgate.models.schemas import AnswerForm, Schema, object_schema, text_schema
 from packetgate.prompts.rendering import render
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
@@ -125,11 +125,6 @@ def selection_form(tools: Sequence[ToolSpec], max_calls: int, groups: Sequence[s
         "selection",
         {"anyOf": list(actions.values())},
         parts={f"tool_{at}": arguments_schema(tool) for at, tool in enumerate(tools)},
-        choices=(
-            Choice.from_values("action", values=actions),
-            Choice.from_values("calls", "*", "tool", values=names),
-            Choice.from_values("needs_tool", values=[True, False]),
-        ),
     )
 
 

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from packetgate.models.calling import OfferedTool, tool_names
 from packetgate.models.llama.call_syntax import CallSyntax
 from packetgate.models.llama.weights import LlamaWeights
-from packetgate.models.schemas import ANY_OBJECT, Schema, map_schema, with_size_limits
+from packetgate.models.model import OfferedTool
+from packetgate.models.schemas import ANY_OBJECT, Schema, map_schema
 from packetgate.state.errors import DecisionError
 from packetgate.state.printing import compact_json
 
@@ -27,6 +27,15 @@ MAX_CALLS = 16
 _COMPACT: Any = {"whitespace_flexible": False, "item_separator": ",", "key_separator": ":"}
 _LENIENT: Any = {**_COMPACT, "lenient": True, "coerce_one_of": True}
 """Compiler options that ignore keywords that no grammar can enforce, such as `not`."""
+
+
+_COMBINING = frozenset({"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf"})
+"""Keywords that may add properties to the listed properties of an object."""
+
+LARGEST = 9 * 10**18
+"""Limit of numbers; fits a signed 64-bit integer."""
+SMALLEST = 1e-9
+"""Smallest step between two numbers."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +104,9 @@ class Grammars:
         lark = "\n".join([start, f"call: {calls}", *rules])
         matcher = self._matcher_or_error(LLMatcher.grammar_from_lark(lark))
         if isinstance(matcher, str):
-            raise DecisionError(f"no grammar can enforce calls of {', '.join(tool_names(form.tools))}: {matcher}")
+            raise DecisionError(
+                f"no grammar can enforce calls of {', '.join(one.name for one in form.tools)}: {matcher}"
+            )
         return Grammar(matcher, tuple(widened_tools))
 
     def _enforceable(self, schema: Schema) -> tuple[Schema, bool]:
@@ -139,6 +150,63 @@ class Grammars:
 
         matcher = LLMatcher(self._tokenizer, grammar, log_level=0)
         return matcher.get_error() or matcher
+
+
+def with_size_limits(schema: Any, *, items: int, characters: int) -> Any:
+    """Return the schema with limits, so that every answer ends.
+
+    Arrays, texts and numbers get limits. Objects that list all properties accept no other properties.
+    """
+    closes = not _may_add_properties(schema)
+
+    def change(one: Schema) -> Schema:
+        if one.keys() & {"enum", "const"}:
+            return one
+        kinds = one["type"] if isinstance(one.get("type"), list) else [one.get("type")]
+        if "array" in kinds and "maxItems" not in one:
+            one = {**one, "maxItems": max(items, _int_or_zero(one.get("minItems")))}
+        if "string" in kinds and not one.keys() & {"maxLength", "format", "pattern"}:
+            one = {**one, "maxLength": max(characters, _int_or_zero(one.get("minLength")))}
+        if "number" in kinds or "integer" in kinds:
+            one = {**_number_limits(one), **one}
+        if "number" in kinds:
+            one = {"multipleOf": SMALLEST, **one}
+        if closes and _lists_all_properties(one):
+            one = {**one, "additionalProperties": False}
+        return one
+
+    return map_schema(schema, change)
+
+
+def _may_add_properties(schema: Any) -> bool:
+    found = False
+
+    def look(one: Schema) -> Schema:
+        nonlocal found
+        several = isinstance(one.get("allOf"), list) and len(one["allOf"]) > 1
+        beside = one.get("properties") and one.keys() & _COMBINING
+        found = found or several or bool(beside or one.keys() & {"not", "if", "dependentSchemas"})
+        return one
+
+    map_schema(schema, look)
+    return found
+
+
+def _lists_all_properties(schema: Schema) -> bool:
+    listed, required = schema.get("properties"), schema.get("required", [])
+    if not isinstance(listed, dict) or not isinstance(required, list):
+        return False
+    open_to = {"additionalProperties", "patternProperties", *_COMBINING}
+    return not schema.keys() & open_to and all(name in list(listed) for name in required)
+
+
+def _number_limits(schema: Schema) -> Schema:
+    lacks = {"minimum": -LARGEST, "maximum": LARGEST}
+    return {name: limit for name, limit in lacks.items() if f"exclusive{name.capitalize()}" not in schema}
+
+
+def _int_or_zero(value: Any) -> int:
+    return value if isinstance(value, int) else 0
 
 
 _BEFORE_TEXT = b"\n"

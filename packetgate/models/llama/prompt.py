@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from jinja2 import TemplateError
 
-from packetgate.models.call_formats import THOUGHTS, Frame
+from packetgate.models.decoding import THOUGHTS, Frame
 from packetgate.models.llama.call_syntax import DEFAULT_SYNTAX, CallSyntax, syntax_from_template
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.prompts.rendering import render

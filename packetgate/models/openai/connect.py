@@ -15,8 +15,8 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models.base import BaseChatOpenAI
 
-from packetgate.models.endpoint import Endpoint
 from packetgate.models.model import PICTURES_REFUSED
+from packetgate.models.openai.servers import Endpoint
 from packetgate.models.options import ModelOptions
 from packetgate.models.pictures import picture_names, without_pictures
 from packetgate.models.transport import MAX_RETRIES, as_decision_errors, error_text, is_refusal, status_of

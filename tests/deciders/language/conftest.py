@@ -2,7 +2,7 @@ import pytest
 from support.openai_models import model_at
 from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.models.source import ModelSource
+from packetgate.models.pool import ModelSource
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from support.scripted_openai import HttpError, ScriptedOpenAI
 
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.language.answer import respond_by_model
-from packetgate.models.source import ModelSource
+from packetgate.models.pool import ModelSource
 from packetgate.state.errors import DecisionError
 from packetgate.state.sections import DataField
 from packetgate.state.transitions import ToolExecutionStatus

@@ -7,7 +7,7 @@ from support.scripted_openai import ScriptedOpenAI
 from packetgate.deciders.fallback import respond_plainly
 from packetgate.deciders.language.answer import respond_by_model
 from packetgate.deciders.language.prompting import ATTACHED_CHARS
-from packetgate.models.source import ModelSource
+from packetgate.models.pool import ModelSource
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Attachment
 

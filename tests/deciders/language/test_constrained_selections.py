@@ -10,8 +10,8 @@ from support.gguf_model import write_tiny_gguf
 from support.palettes import PALETTES, palettes
 
 from packetgate.deciders.language.prompting import ASK_USER_TOOL, arguments_schema
-from packetgate.models.calling import CallAnswer, OfferedTool
-from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.llama.chat import LlamaCppModel
+from packetgate.models.model import ModelAnswer, OfferedTool
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.validation import check_call
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -42,7 +42,7 @@ async def test_a_grammar_allows_only_valid_selections(part: int, llama_cpp_insta
     assert counts["cut off"] < counts["selections"]
 
 
-def judged(answer: CallAnswer, tools: list[ToolSpec]) -> Iterator[str]:
+def judged(answer: ModelAnswer, tools: list[ToolSpec]) -> Iterator[str]:
     """Check one answer, and yield the kinds of its content."""
     yield "selections"
     if answer.cut_off:

@@ -14,7 +14,7 @@ from packetgate.deciders.language.prompting import ASK
 from packetgate.deciders.language.selection import select_by_model
 from packetgate.deciders.protocols import Selection
 from packetgate.models.model import Model
-from packetgate.models.openai.model import OpenAICompatible
+from packetgate.models.openai.compatible import OpenAICompatible
 from packetgate.models.thoughts import DEFAULT_TOKEN_LIMIT
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError

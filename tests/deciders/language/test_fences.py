@@ -11,7 +11,7 @@ from support.tool_specs import a_tool
 
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.language.prompting import fenced_text, without_control_tokens
-from packetgate.models.source import ModelSource
+from packetgate.models.pool import ModelSource
 from packetgate.state.routing import Risk
 from packetgate.state.sections import PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue

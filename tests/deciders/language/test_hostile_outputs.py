@@ -19,11 +19,11 @@ from packetgate.deciders.packets import facts_of
 from packetgate.deciders.protocols import FAILED_REVIEW, Selection
 from packetgate.gate.gate import Gate
 from packetgate.gate.journal import MemoryJournal
-from packetgate.models.endpoint import Endpoint
 from packetgate.models.model import Model
 from packetgate.models.openai.connect import connect
+from packetgate.models.openai.servers import Endpoint
 from packetgate.models.options import ModelOptions
-from packetgate.models.source import ModelSource
+from packetgate.models.pool import ModelSource
 from packetgate.reflex.plugin import select_by_reflex
 from packetgate.state.errors import DecisionError
 from packetgate.state.routing import ToolRouting

@@ -20,9 +20,10 @@ from packetgate.deciders.language.selection import (
 )
 from packetgate.deciders.packets import facts_of
 from packetgate.deciders.protocols import SelectedCall, Selection
-from packetgate.models.calling import CallAnswer, WrittenCall
+from packetgate.models.decoding import WrittenCall
 from packetgate.models.llama.call_syntax import DEFAULT_SYNTAX
-from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.llama.chat import LlamaCppModel
+from packetgate.models.model import ModelAnswer
 from packetgate.plugins import installed
 from packetgate.reflex.calls import select as select_by_reading
 from packetgate.state.base import ConfidenceSource, TokenUsage
@@ -131,8 +132,8 @@ async def test_a_slow_model_is_skipped_if_reflex_is_sure(
 async def test_the_tools_to_ask_and_to_show_are_decisions(
     writing: Writing, monkeypatch: pytest.MonkeyPatch, name: str, arguments: dict[str, Any], action: str
 ):
-    async def call(*_: Any, **__: Any) -> CallAnswer:
-        return CallAnswer((WrittenCall(name, arguments, 0.75),), "", TokenUsage(), call_probability=0.9)
+    async def call(*_: Any, **__: Any) -> ModelAnswer:
+        return ModelAnswer("", TokenUsage(), calls=(WrittenCall(name, arguments, 0.75),), call_probability=0.9)
 
     model = writing("Hello")
     monkeypatch.setattr(model, "call", call)

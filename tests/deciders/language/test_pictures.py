@@ -16,7 +16,7 @@ from packetgate.deciders.language.review import review_by_model
 from packetgate.deciders.language.selection import select_by_model
 from packetgate.models.model import Model
 from packetgate.models.options import ModelOptions
-from packetgate.models.source import ModelSource
+from packetgate.models.pool import ModelSource
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ResultAttachment, ToolCall, ToolResult, ToolRouting
 from packetgate.state.sections import Attachment

@@ -9,7 +9,7 @@ from support.prompts import last, review, system
 from support.scripted_openai import HttpError, ScriptedOpenAI
 
 from packetgate.deciders.choosing import language_deciders
-from packetgate.models.source import ModelSource
+from packetgate.models.pool import ModelSource
 from packetgate.models.thoughts import DEFAULT_TOKEN_LIMIT
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.context import RoutingContext

@@ -8,9 +8,9 @@ from support.scripted_openai import ScriptedOpenAI
 
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.language.selection import select_by_model
-from packetgate.models.openai.model import OpenAICompatible
+from packetgate.models.openai.compatible import OpenAICompatible
 from packetgate.models.options import ModelOptions
-from packetgate.models.source import ModelSource
+from packetgate.models.pool import ModelSource
 from packetgate.models.thoughts import DEFAULT_TOKEN_LIMIT
 from packetgate.state.context import RoutingContext
 from packetgate.state.routing import Correction

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
+from packetgate.models.llama.chat import LlamaCppChat
 from packetgate.models.llama.engine import LlamaEngine, Request
-from packetgate.models.llama.model import LlamaCppChat
 from packetgate.state.errors import DecisionError, ModelError
 
 PROMPTS = ["one", "two and a half", "three little words", "four"]
@@ -141,7 +141,7 @@ def test_loading_prints_nothing_and_hides_no_error(tiny_gguf: Path):
         "import os, sys, threading\n"
         "import asyncio\n"
         "from packetgate.models.llama.engine import LlamaEngine\n"
-        "from packetgate.models.llama.model import LlamaCppChat\n"
+        "from packetgate.models.llama.chat import LlamaCppChat\n"
         "stop = threading.Event()\n"
         "written = []\n"
         "def write():\n"

@@ -6,8 +6,8 @@ import pytest
 from langchain_core.messages import HumanMessage
 from support.gguf_model import ROLES, write_tiny_gguf
 
+from packetgate.models.llama.chat import LlamaCppModel
 from packetgate.models.llama.engine import Request
-from packetgate.models.llama.model import _CACHED_COUNTS, LlamaCppChat, LlamaCppModel
 
 PHRASES = ("description", '":{"type":"', "string", '"},"')
 TEXTS = {
@@ -60,26 +60,3 @@ async def test_counting_works_while_the_model_is_busy(model: LlamaCppModel):
     assert counted == [alone] * 3
     for answer in answers:
         answer.cancel()
-
-
-class Counted(LlamaCppChat):
-    """Keeps what was counted."""
-
-    texts: list[str] = []
-
-    def get_num_tokens(self, text: str) -> int:
-        self.texts.append(text)
-        return super().get_num_tokens(text)
-
-
-def test_counts_are_cached(model: LlamaCppModel):
-    again = LlamaCppModel(chat := Counted(model.chat._engine))
-    texts = [f"text {at}" for at in range(10)]
-    assert [again.token_counter(text) for text in texts * 3] == [len(text) for text in texts] * 3
-    assert chat.texts == texts
-    for at in range(_CACHED_COUNTS):
-        again.token_counter(f"other {at}")
-    chat.texts.clear()
-    again.token_counter(f"other {_CACHED_COUNTS - 1}")
-    again.token_counter(texts[0])
-    assert chat.texts == [texts[0]]

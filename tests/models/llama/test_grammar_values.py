@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 from support.grammar_walk import RandomWriter
 
+from packetgate.models.llama.grammar import LARGEST
 from packetgate.models.llama.weights import LlamaWeights
-from packetgate.models.schemas import CONFIDENCE, LARGEST, object_schema, text_schema
+from packetgate.models.schemas import CONFIDENCE, object_schema, text_schema
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ import pytest
 from langchain_core.messages import AIMessage
 from support.grammar_walk import call_of
 
+from packetgate.models.llama.chat import LlamaCppChat
 from packetgate.models.llama.context import LlamaContext
 from packetgate.models.llama.engine import LlamaEngine, Request
 from packetgate.models.llama.grammar import CallForm
-from packetgate.models.llama.model import LlamaCppChat
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.models.schemas import object_schema, text_schema
 
@@ -51,7 +51,7 @@ ENDINGS = {
     "nothing was asked": "",
     "the model is gone": "engine.submit(request(max_tokens=3)).result(); del engine",
     "the program failed": "engine.submit(request()); started.wait(); raise SystemExit(0)",
-    "a loop was left": "import asyncio; from packetgate.models.llama.model import LlamaCppChat\n"
+    "a loop was left": "import asyncio; from packetgate.models.llama.chat import LlamaCppChat\n"
     "async def leave():\n"
     "    task = asyncio.create_task(LlamaCppChat(engine).ainvoke('Hello', max_tokens=32_000))\n"
     "    await asyncio.sleep(0)\n"

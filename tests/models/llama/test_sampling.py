@@ -1,5 +1,4 @@
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ from support.grammar_walk import call_of
 
 from packetgate.models.llama.context import LlamaContext
 from packetgate.models.llama.grammar import Grammars
-from packetgate.models.llama.sampling import TOP_K, Mask, Sampler, ends_in_loop, logits_of
+from packetgate.models.llama.sampling import Mask, Sampler, ends_in_loop, logits_of
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.models.schemas import object_schema, text_schema
 
@@ -47,24 +46,6 @@ def test_seeds_make_sampling_repeatable(context: LlamaContext, weights: LlamaWei
     one, again, other = (sampled(context, seed, temperature=1.5) for seed in (7, 7, 8))
     assert one == again != other
     assert sampled(context, None, temperature=1.5) != sampled(context, None, temperature=1.5)
-
-
-@dataclass(frozen=True)
-class Limit:
-    sampling: dict[str, Any]
-    different: range
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        Limit({"top_p": 0.01}, range(1, 2)),
-        Limit({"top_p": 1.0}, range(20, TOP_K + 1)),
-    ],
-)
-def test_sampling_options_limit_the_tokens(context: LlamaContext, weights: LlamaWeights, case: Limit):
-    tokens = {token for seed in range(5) for token in sampled(context, seed, temperature=9.0, **case.sampling)}
-    assert len(tokens) in case.different
 
 
 def test_only_tokens_that_the_grammar_allows_are_sampled(context: LlamaContext, weights: LlamaWeights):

@@ -7,8 +7,8 @@ import pytest
 from langchain_core.messages import HumanMessage
 from support.gguf_model import write_tiny_gguf
 
-from packetgate.models.calling import OfferedTool
-from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.llama.chat import LlamaCppModel
+from packetgate.models.model import OfferedTool
 from packetgate.models.options import ModelOptions
 from packetgate.models.pool import ModelPool
 

@@ -8,8 +8,8 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from support.gguf_model import TEMPLATE, write_tiny_gguf
 
+from packetgate.models.llama.chat import LlamaCppChat
 from packetgate.models.llama.engine import LlamaEngine
-from packetgate.models.llama.model import LlamaCppChat
 from packetgate.models.llama.prompt import PromptWriter
 from packetgate.models.llama.weights import LlamaWeights
 

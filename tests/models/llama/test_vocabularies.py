@@ -8,10 +8,10 @@ from support.palettes import palettes
 from support.vocabularies import VOCABULARIES, Vocabulary, write_gguf
 
 from packetgate.deciders.language.prompting import arguments_schema
-from packetgate.models.calling import OfferedTool
+from packetgate.models.llama.chat import LlamaCppModel
 from packetgate.models.llama.grammar import Vocabulary as GrammarVocabulary
-from packetgate.models.llama.model import LlamaCppModel
 from packetgate.models.llama.weights import LlamaWeights
+from packetgate.models.model import OfferedTool
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.validation import check_call
 

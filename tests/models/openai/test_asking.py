@@ -12,10 +12,9 @@ from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Message
 
 from packetgate.models.answers import stream, streaming_caller
-from packetgate.models.calling import OfferedTool
-from packetgate.models.model import Model
+from packetgate.models.model import Model, OfferedTool
 from packetgate.models.model import ask_chat as ask_once
-from packetgate.models.openai.model import OpenAICompatible
+from packetgate.models.openai.compatible import OpenAICompatible
 from packetgate.models.options import ModelOptions
 from packetgate.models.requests import collect_requests
 from packetgate.models.schemas import ANY_OBJECT, AnswerForm, object_schema

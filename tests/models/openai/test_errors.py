@@ -8,10 +8,10 @@ from langchain_core.messages import HumanMessage
 from support.scripted_openai import ScriptedOpenAI, free_port
 from support.scripted_replies import CutOff, HttpError, Message, Raw, Reply, Stall
 
-from packetgate.models.endpoint import Endpoint
-from packetgate.models.model import FormAnswer
+from packetgate.models.model import ModelAnswer
+from packetgate.models.openai.compatible import OpenAICompatible
 from packetgate.models.openai.connect import connect
-from packetgate.models.openai.model import OpenAICompatible
+from packetgate.models.openai.servers import Endpoint
 from packetgate.models.schemas import AnswerForm, object_schema
 from packetgate.models.transport import MAX_RETRIES
 from packetgate.state.errors import DecisionError
@@ -25,7 +25,7 @@ async def model_at(base_url: str, seconds: float = 10) -> OpenAICompatible:
     return OpenAICompatible(await asyncio.to_thread(connect, "scripted", Endpoint(base_url, KEY, timeout=seconds)))
 
 
-async def ask(model: OpenAICompatible) -> FormAnswer:
+async def ask(model: OpenAICompatible) -> ModelAnswer:
     return await model.answer([HumanMessage("Judge")], FORM, sampling={"max_tokens": 50})
 
 

@@ -9,11 +9,10 @@ from langchain_core.messages import HumanMessage
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Raw, Token, Tokens, envelope
 
-from packetgate.models.choices import MeasuredChoice
-from packetgate.models.endpoint import Endpoint
+from packetgate.models.openai.compatible import OpenAICompatible
 from packetgate.models.openai.connect import connect
-from packetgate.models.openai.model import OpenAICompatible
-from packetgate.models.schemas import AnswerForm, Choice, object_schema
+from packetgate.models.openai.servers import Endpoint
+from packetgate.models.schemas import AnswerForm, Choice, MeasuredChoice, object_schema
 
 FORM = AnswerForm(
     "verdict",
@@ -32,16 +31,6 @@ async def measured(server: ScriptedOpenAI, *replies: Any) -> tuple[MeasuredChoic
     chat = await asyncio.to_thread(connect, "scripted", Endpoint(server.base_url, None, timeout=10))
     server.script(*replies)
     return (await OpenAICompatible(chat).answer([HumanMessage("Judge")], FORM, sampling={})).choices
-
-
-async def test_the_probability_of_the_choice(scripted_openai: ScriptedOpenAI):
-    fs = Token('"fs', {'"fs': 0.9, '"': 0.05, "x": 0.05})
-    read = Token(".read", {".write": 0.12, ".read": 0.48, ".red": 0.4})
-    approved, tool = await measured(scripted_openai, Tokens.of(HEAD, TRUE, ',"tool":', fs, read, '"}'))
-    assert (approved.path, approved.value) == (("approved",), "true")
-    assert approved.probability == pytest.approx(0.6 / 0.8)
-    assert (tool.path, tool.value) == (("tool",), '"fs.read"')
-    assert tool.probability == pytest.approx(0.9 / 0.95 * 0.48 / 0.6)
 
 
 async def test_the_chosen_token_need_not_be_listed(scripted_openai: ScriptedOpenAI):
@@ -110,11 +99,6 @@ async def test_only_a_bare_object_is_measured(scripted_openai: ScriptedOpenAI, a
     head, tail = around.replace("{}", "{0}").split("{0}", 1)
     tail = tail.replace("{0}", GOOD)
     assert await measured(scripted_openai, Tokens.of(head, HEAD, TRUE, TAIL, tail)) == ()
-
-
-async def test_surrounding_white_space_is_ignored(scripted_openai: ScriptedOpenAI):
-    found = await measured(scripted_openai, Tokens.of("\n ", HEAD, TRUE, TAIL, " \n"))
-    assert found[0].probability == pytest.approx(0.75)
 
 
 async def test_the_last_of_duplicate_keys_counts(scripted_openai: ScriptedOpenAI):

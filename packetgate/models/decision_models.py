@@ -10,8 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, conver
 from pydantic import JsonValue
 
 from packetgate.models.requests import record_request
-from packetgate.models.transport import as_decision_errors
-from packetgate.models.turns import limited_request
+from packetgate.models.transport import as_decision_errors, limited_request
 from packetgate.state.base import TokenUsage, storable
 from packetgate.state.errors import RequestError
 

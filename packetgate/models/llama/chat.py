@@ -20,14 +20,21 @@ from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 
-from packetgate.models.calling import CallAnswer, OfferedTool, WordProbabilities, WrittenCall
-from packetgate.models.choices import json_spans
-from packetgate.models.decoding import calls_in
+from packetgate.models.decoding import WrittenCall, calls_in
+from packetgate.models.json_text import json_spans
 from packetgate.models.llama.call_syntax import CallSyntax
 from packetgate.models.llama.engine import EngineAnswer, LlamaEngine, Request
 from packetgate.models.llama.grammar import CallForm
 from packetgate.models.llama.prompt import Chat
-from packetgate.models.model import ChatCaller, Model, ask_chat, was_cut_off
+from packetgate.models.model import (
+    ChatCaller,
+    Model,
+    ModelAnswer,
+    OfferedTool,
+    WordProbabilities,
+    ask_chat,
+    was_cut_off,
+)
 from packetgate.models.options import ModelOptions
 from packetgate.models.pictures import without_pictures
 from packetgate.models.requests import usage_of
@@ -203,14 +210,14 @@ class LlamaCppModel(Model):
         sampling: dict[str, Any],
         must_call: bool = False,
         caller: ChatCaller | None = None,
-    ) -> CallAnswer:
+    ) -> ModelAnswer:
         """Ask once for calls of these tools; stop without a call if the answer begins with text."""
         form = CallForm(tuple(tools), self.chat._engine.prompts.syntax, max_calls)
         options = {**sampling, "thinking_budget": self._thinking_budget, "form": form, "must_call": must_call}
         message = await ask_chat(self.chat, messages, options | {"tools": [one.prompt_format for one in tools]})
         known: EngineAnswer = message.response_metadata["answer"]
         self.thoughts.record(known.thought_tokens)
-        return CallAnswer(
+        return ModelAnswer(
             calls=measured_calls(form.syntax, known),
             text="",
             usage=usage_of(message),

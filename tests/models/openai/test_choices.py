@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import pytest
 from langchain_core.messages import AIMessage
 
-from packetgate.models.choices import MeasuredChoice, json_spans, measured_choices
-from packetgate.models.schemas import Choice
+from packetgate.models.json_text import json_spans
+from packetgate.models.openai.logprobs import measured_choices
+from packetgate.models.schemas import Choice, MeasuredChoice
 from packetgate.state.printing import compact_json
 
 APPROVED = Choice.from_values("approved", values=[True, False])
-TOOLS = Choice.from_values("calls", "*", "tool", values=["fs.read", "fs.read_all", "fs.write", "mail.send"])
 
 Step = tuple[str, Mapping[str, float]]
 """A token, and the weights of the tokens that could have been written in its place."""
@@ -93,25 +93,6 @@ def test_every_tokenization_gives_the_same_probability(cut: Cut):
 def test_other_values_are_not_measured(text: str):
     for size in (1, 3, 100):
         assert measured(APPROVED, *sure(*(text[at : at + size] for at in range(0, len(text), size)))) == ()
-
-
-def test_two_choices_in_one_token_are_measured():
-    text = '{"calls":[{"tool":"fs.read"},{"tool":"mail.send"}]}'
-    for cut in range(len(text)):
-        found = measured(TOOLS, *sure(text[:cut], text[cut:]) if cut else sure(text))
-        assert [(one.path, one.value) for one in found] == [
-            (("calls", 0, "tool"), '"fs.read"'),
-            (("calls", 1, "tool"), '"mail.send"'),
-        ]
-
-
-def test_a_name_that_begins_another_is_distinguished():
-    """The model writes `.read` and a quote, or `.read_` and the rest: each name has its one way to be written."""
-    head, first, second = sure('{"calls":[{"tool":'), ('"fs', {'"fs': 1.0}), {".read": 0.6, ".read_": 0.4}
-    (short,) = measured(TOOLS, *head, first, (".read", second), *sure('"}', "]}"))
-    (long,) = measured(TOOLS, *head, first, (".read_", second), *sure('all"', "}]}"))
-    assert (short.value, short.probability) == ('"fs.read"', pytest.approx(0.6))
-    assert (long.value, long.probability) == ('"fs.read_all"', pytest.approx(0.4))
 
 
 def test_options_with_different_beginnings_have_a_full_distribution():

@@ -8,8 +8,8 @@ import openai
 from langchain_core.decisions import BaseDecisionModel, ClassifierResponse, Noul, Question, State
 from pydantic import PrivateAttr, SecretStr
 
-from packetgate.models.decisions import state_text
-from packetgate.models.endpoint import Endpoint
+from packetgate.models.decision_models import state_text
+from packetgate.models.kinds import ModelSetup
 from packetgate.models.transport import MAX_RETRIES
 from packetgate.state.errors import ModelError
 
@@ -28,25 +28,26 @@ class DecisionEndpoint(BaseDecisionModel):
     _client: openai.AsyncOpenAI = PrivateAttr()
 
     @classmethod
-    def at(cls, endpoint: Endpoint, model: str, form: str, headers: Mapping[str, str]) -> "DecisionEndpoint":
+    def at(cls, setup: ModelSetup) -> "DecisionEndpoint":
         """Return a model at an endpoint, without sending a request.
 
         Raise ModelError if the endpoint is OpenAI's own, and the key is missing or OpenAI has no such endpoint.
         """
-        if form == "systemone" and endpoint.is_openai:
+        endpoint, model = setup.place, setup.name
+        if setup.prefix == "systemone" and endpoint.is_openai:
             raise ModelError(
                 f"systemone:{model}: OpenAI has no System One endpoint: set PACKETGATE_PRIME_BASE_URL to a server "
                 "that has this endpoint, such as http://127.0.0.1:11434/v1"
             )
         return cls(
             model=model,
-            form=form,
+            form=setup.prefix,
             openai_api_base=endpoint.base_url,
             openai_api_key=endpoint.key_for(model),
             key_variable=endpoint.key_variable,
             request_timeout=endpoint.timeout,
             provider="openai" if endpoint.is_openai else None,
-            headers=headers,
+            headers=setup.options.headers or {},
         )
 
     def model_post_init(self, context: Any, /) -> None:

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from packetgate.models.options import Role
+from packetgate.models.transport import without_credentials
 from packetgate.state.errors import ConfigError, ModelError
 
 OPENAI = "openai"
@@ -73,8 +75,6 @@ def _ollama_url(host: str) -> str:
     return f"{parts.scheme or 'http'}://{f'[{name}]' if ':' in name else name}:{port}{parts.path.rstrip('/')}/v1"
 
 
-Role = Literal["lite", "prime"]
-
 OPENAI_URL = "https://api.openai.com/v1"
 _TIMEOUT_S = 60.0
 
@@ -134,12 +134,6 @@ def endpoint_of(role: Role | Literal["embeddings"], timeout: float | None = None
         )
     variable = _key_variable(role, server)
     return Endpoint(base_url, _value(variable), timeout or _timeout(), variable, server)
-
-
-def without_credentials(base_url: str) -> str:
-    """Return a base URL without user name, password and query."""
-    scheme, separator, rest = base_url.partition("?")[0].partition("#")[0].partition("://")
-    return scheme + separator + rest.rpartition("@")[2]
 
 
 def _key_variable(role: str, server: str) -> str:

@@ -1,0 +1,120 @@
+"""Models of OpenAI-compatible servers and decision endpoints, by the prefix of their names."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packetgate.models.kinds import FoundModels, ModelKind, ModelSetup, parse_model
+from packetgate.models.openai.servers import LOCAL_SERVERS, OPENAI, PROVIDER_KEYS, SERVERS, Endpoint, endpoint_of
+from packetgate.models.options import COMMON, ModelOptions, Role
+from packetgate.models.transport import without_credentials
+from packetgate.state.errors import ModelError
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+    from packetgate.models.openai.compatible import OpenAICompatible
+    from packetgate.models.openai.decision_endpoint import DecisionEndpoint
+
+
+class _AtEndpoint(ModelKind):
+    def identity(self, setup: ModelSetup) -> Sequence[str]:
+        """Return the base URL and the name."""
+        return setup.place.base_url, setup.name
+
+    def _setup(self, prefix: str, name: str, endpoint: Endpoint, options: ModelOptions) -> ModelSetup:
+        described = f"{name} at {without_credentials(endpoint.base_url)}"
+        return ModelSetup(prefix, name, described, options, endpoint, is_hosted=prefix in PROVIDER_KEYS)
+
+
+class ChatKind(_AtEndpoint):
+    """Chat models of OpenAI-compatible servers; the prefix sets the base URL."""
+
+    forms = ("ollama:NAME", "lmstudio:NAME", "openai:NAME")
+    prefixes = (OPENAI, *SERVERS)
+    takes = (*COMMON, "native_tools", "vision", "reasoning_effort", "timeout", "extra_body", "headers")
+
+    def parse(self, prefix: str, name: str, role: Role, options: ModelOptions) -> ModelSetup:
+        """Return the setup at the role's endpoint, or at the server of the prefix."""
+        return self._setup(prefix, name, endpoint_of(role, options.timeout, prefix), options)
+
+    async def check(self, setup: ModelSetup) -> None:
+        """Check that the endpoint answers, and that a local server has the model."""
+        if setup.place.server in LOCAL_SERVERS:
+            from packetgate.models.openai.local_servers import check_local_server
+
+            await check_local_server(setup.name, setup.place)
+            return
+        model = await asyncio.to_thread(self.open, setup)
+        from packetgate.models.openai.connect import check_endpoint
+
+        await check_endpoint(model.chat, model.chat.root_async_client)
+
+    def open(self, setup: ModelSetup) -> "OpenAICompatible":
+        """Return the model, without sending a request."""
+        from packetgate.models.openai.compatible import OpenAICompatible
+        from packetgate.models.openai.connect import connect
+
+        chat = connect(setup.name, setup.place, setup.options)
+        return OpenAICompatible(chat, setup.options, is_openai=setup.place.is_openai)
+
+    async def find(self, folders: Sequence[Path]) -> FoundModels:
+        """Return the models of local servers, and the providers whose keys are set."""
+        from packetgate.models.openai.local_servers import find_served_models
+
+        found = await find_served_models()
+        keys = ((name, variable) for name, variable in PROVIDER_KEYS.items() if os.environ.get(variable, "").strip())
+        return FoundModels(found.offers, tuple(keys), found.notes)
+
+
+class DecisionKind(_AtEndpoint):
+    """Decision endpoints; the prefix is the format of requests."""
+
+    forms = ("decisions:NAME", "systemone:NAME")
+    prefixes = ("decisions", "systemone")
+    takes = ("timeout", "headers")
+    only_reviews = True
+
+    def parse(self, prefix: str, name: str, role: Role, options: ModelOptions) -> ModelSetup:
+        """Return the setup at the role's endpoint."""
+        return self._setup(prefix, name, endpoint_of(role, options.timeout), options)
+
+    async def check(self, setup: ModelSetup) -> None:
+        """Check that the endpoint answers."""
+        model = await asyncio.to_thread(self.open, setup)
+        from packetgate.models.openai.connect import check_endpoint
+
+        await check_endpoint(model, model.client)
+
+    def open(self, setup: ModelSetup) -> "DecisionEndpoint":
+        """Return the endpoint, without sending a request."""
+        from packetgate.models.openai.decision_endpoint import DecisionEndpoint
+
+        return DecisionEndpoint.at(setup)
+
+
+CHAT = ChatKind()
+KINDS: tuple[ModelKind, ...] = (CHAT, DecisionKind())
+
+
+def open_embeddings(name: str, setting: str = "PACKETGATE_EMBEDDINGS") -> "Embeddings":
+    """Return the embedding model `openai:NAME`, of any OpenAI-compatible server.
+
+    Raise ModelError if the string names no embedding model, or OpenAI has no key, and ConfigError if the timeout in
+    the environment is invalid.
+    """
+    spec = parse_model(name)
+    if spec.kind is not CHAT:
+        raise ModelError(f"{setting}: {name!r} is not an embedding model: use openai:NAME")
+    from langchain_openai import OpenAIEmbeddings
+
+    endpoint = endpoint_of("embeddings", server=spec.prefix)
+    return OpenAIEmbeddings(
+        model=spec.name,
+        openai_api_base=endpoint.base_url,
+        openai_api_key=endpoint.key_for(spec.name),
+        request_timeout=endpoint.timeout,
+        check_embedding_ctx_length=False,  # other servers take text, not OpenAI's token ids
+    )
