@@ -2,7 +2,6 @@
 
 from langgraph.runtime import Runtime
 
-from packetgate.deciders.outcome import chain_steps_after
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall
@@ -34,13 +33,10 @@ async def execute_tool(
     packet = packet.with_update({"governance": packet.governance.with_audit_entries(*map(_audit_entry, finished))})
     asks = any(call.status.awaits_user for call in finished)
     packet, dry_runs = await run_dry_runs(finished, packet, catalogue, toolbox, journal)
-    routing = packet.routing.changed(calls=calls)
-    if steps := chain_steps_after(finished, catalogue):
-        routing = routing.changed(queued_calls=routing.queued_calls + steps)
     summary = "; ".join(f"{call.tool_name}: {_outcome_text(call)}" for call in finished or calls)
     return {
         "intent": packet.intent.changed(system_task=SystemTask.TOOL_EXECUTION),
-        "tool_routing": routing,
+        "tool_routing": packet.routing.changed(calls=calls),
         "governance": packet.governance,
         **(approval_update(finished, packet, catalogue, dry_runs) if asks else {}),
         "reasoning": packet.reasoning.with_reflections(Reflection(step=_STAGE, summary=summary)),

@@ -8,7 +8,6 @@ from langgraph.store.base import BaseStore
 
 from packetgate.deciders.commands import COMMAND, is_command
 from packetgate.deciders.gate import FAILED_REVIEW, NOT_APPROVED_CAP, apply_gate, calibrate_review, passes_gate
-from packetgate.deciders.outcome import CHAIN_STEP
 from packetgate.deciders.protocols import Review, Reviewer
 from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext
@@ -43,9 +42,8 @@ async def review_selection(
     """Review all calls of the pass in one request, and calibrate the confidence. A failed review approves no call."""
     catalogue = await toolbox.catalogue()
     calls = packet.routing.calls
-    by_command = is_command(packet.content.original_prompt)
-    if calls and (by_command or all(call.chain for call in calls)):  # the chain itself was reviewed
-        review = Review.approving(calls, COMMAND if by_command else CHAIN_STEP)
+    if calls and is_command(packet.content.original_prompt):
+        review = Review.approving(calls, COMMAND)
         return await apply_review(packet, runtime, review, catalogue, toolbox=toolbox, journal=journal)
     try:
         review = await decider(packet, catalogue, packet.governance.settings)
