@@ -42,7 +42,7 @@ from packetgate.tools.servers.results import to_result_async
 from packetgate.tools.servers.server import Server, StoreContent
 from packetgate.tools.servers.session import BoundedTransport
 from packetgate.tools.servers.specs import spec_of
-from packetgate.tools.servers.stdio import ServerLog, StrayOutputError
+from packetgate.tools.servers.stdio import LoggedTransport, ServerLog
 from packetgate.tools.spec.default_arguments import server_folder
 from packetgate.tools.spec.descriptions import META
 from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
@@ -126,9 +126,8 @@ class Connection(Server):
         self._timeout_s = config.timeout_s or CALL_TIMEOUT_S
         self._open_lock = asyncio.Lock()
         self._client: Client[BoundedTransport] | None = None
-        self._pending = 0
-        """Number of pending calls."""
-        self._call_ended = asyncio.Event()
+        self._calls: set[asyncio.Future[None]] = set()
+        """The pending calls; each future ends with its call."""
         self._attempts = 0
         self._failed_at = 0.0
         self._may_hang = False
@@ -137,6 +136,7 @@ class Connection(Server):
         """The part of `problem` that is the server's or the SDK's text."""
         self._list_changes = 0
         """Number of changed tool lists that the server has announced."""
+        self._process: LoggedTransport | None = None
 
     @property
     def can_reconnect(self) -> bool:
@@ -153,24 +153,20 @@ class Connection(Server):
 
     def maintenance(self, *, retry: bool) -> Coroutine[Any, Any, None] | None:
         """Return the work that the server needs now, or None."""
-        if self.session == 0 or (self.can_reconnect and (retry or self.state == "ready")):
-            return self.connect(self.session)
-        if self.state == "ready" and self._may_hang:
-            return self.reconnect_if_needed()
-        return self._refresh() if self.state == "ready" and self.stale else None
+        is_ready = self.state == "ready"
+        if self.session == 0 or (self.can_reconnect and (retry or is_ready)) or (is_ready and self._may_hang):
+            return self.connect()
+        return self._refresh() if is_ready and self.stale else None
 
-    async def connect(self, old_session: int) -> None:
-        """Replace the session with that number, unless another caller did."""
+    async def connect(self, old_session: int = -1) -> None:
+        """Open a session if there is none, if the server disconnected or hangs, or to replace `old_session`. Wait if a
+        session is being opened.
+        """
         async with self._open_lock:
-            if self.session == old_session:
-                if self.state == "ready":  # the server refuses the session, so its pending calls end soon
-                    await self._wait_for_pending_calls()
-                await self._open()
-
-    async def reconnect_if_needed(self) -> None:
-        """Open a new session if the server disconnected or hangs; wait if a session is being opened."""
-        async with self._open_lock:
-            if self._may_hang and self.state == "ready" and self._client is not None:
+            replaces, is_ready = self.session == old_session, self.state == "ready"
+            if replaces and is_ready and self._calls:  # the server refuses the session, so its pending calls end soon
+                await asyncio.wait(self._calls, timeout=_PENDING_CALLS_S)
+            elif is_ready and self._may_hang and self._client is not None:
                 self._may_hang = False
                 try:
                     await self._ping(self._client)
@@ -180,7 +176,7 @@ class Connection(Server):
                             f"the server hung: it answered neither a call within {self._timeout_s:g} s nor a ping"
                         )
                     )
-            if self.can_reconnect:
+            if replaces or self.session == 0 or self.can_reconnect:
                 await self._open()
 
     async def close(self) -> None:
@@ -198,11 +194,11 @@ class Connection(Server):
         self._failed_at = time.monotonic()
         self._foreign_problem = self._cause(error)
         log = f"; its output is in {self._log.label}" if self._log else ""
-        hint = ""
-        if self.state == "connecting" and self._client is not None and (hint := self._client.transport.sandbox_hint):
-            hint = f"; {hint}"
-            if refused := self._client.transport.refused_hosts:
-                self._foreign_problem = f"{self._foreign_problem}; no connection to {refused}"
+        hint, process = "", self._process
+        if self.state == "connecting" and process is not None and process.sandbox_hint:
+            hint = f"; {process.sandbox_hint}"
+            if process.refused_hosts:
+                self._foreign_problem = f"{self._foreign_problem}; no connection to {process.refused_hosts}"
         super().fail(ServerError(f"{self._foreign_problem}{log}{hint}"))
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
@@ -212,24 +208,24 @@ class Connection(Server):
             problem = self.problem or "the server is still starting"
             raise ServerError(f"{server} is not available: {problem}", self._foreign_problem)
         started, meta = time.perf_counter(), {META: idempotency_key} if idempotency_key else None
-        self._pending += 1  # `connect` waits for this call, so that its ping still uses the old session
+        ended = asyncio.get_running_loop().create_future()
+        self._calls.add(ended)  # `connect` waits for this call, so that its ping still uses the old session
         try:
             answer = await self._receive_answer(client, tool, params, meta)
         except MCPError as error:
             await self._raise_if_unanswered(client, error)
             message = self._config.conceal(error.error.message)
-            result = await to_result_async(message, None, ms_since(started), is_error=True)
-            return _with_sandbox_hint(result, client)
+            return self._with_sandbox_hint(await to_result_async(message, None, ms_since(started), is_error=True))
         except _CONNECTION_ERRORS as error:
             raise self._disconnected_error(client, error) from error
         except ValidationError as error:
             cause = self._cause(error)
             raise LostCallError(f"{server} violated the protocol: {cause}", cause) from error
         finally:
-            self._pending -= 1
-            self._call_ended.set()
+            self._calls.discard(ended)
+            ended.set_result(None)
         result = await result_of_answer(answer, ms_since(started), self._store_text, self._store_file)
-        return _with_sandbox_hint(result, client)
+        return self._with_sandbox_hint(result)
 
     async def _receive_answer(
         self, client: Client[Any], tool: str, params: dict[str, Any], meta: dict[str, Any] | None
@@ -259,14 +255,18 @@ class Connection(Server):
 
     async def _raise_if_unanswered(self, client: Client[BoundedTransport], error: MCPError) -> None:
         """Raise if the call got no answer; return if the server answered it with an error."""
-        cause, server = self._cause(error), f"server {self.name!r}"
-        if await self._is_session_refused(client, error):
+        cause, server, failure = self._cause(error), f"server {self.name!r}", transport_failure(error)
+        is_closed = _is_connection_closed(error)
+        if failure is None:
+            may_be_refusal = error.error.code != METHOD_NOT_FOUND and not is_closed
+        else:
+            may_be_refusal = 400 <= failure.status < 500 and failure.status not in _BUSY_STATUSES
+        if may_be_refusal and await self._is_ping_refused(client, error):
             raise SessionRefusedError(f"{server} no longer knows the session", cause) from error
-        failure = transport_failure(error)
-        if failure is None and not _is_connection_closed(error):
-            return
-        if failure is None or failure.kind == "broken":
+        if is_closed or (failure and failure.kind == "broken"):
             raise self._disconnected_error(client, error) from error
+        if failure is None:
+            return
         if failure.kind == "unsent":
             self._fail_session(client, error)
             raise ServerError(f"{server} cannot be reached: {cause}", cause, retry_after_s=0) from error
@@ -276,19 +276,17 @@ class Connection(Server):
         kind = ServerError if failure.status in _REFUSED_STATUSES else LostCallError
         raise kind(f"{server} answered {cause}", cause, retry_after_s=retry_after_s) from error
 
-    async def _is_session_refused(self, client: Client[BoundedTransport], error: MCPError) -> bool:
-        """Whether the server refused the session, so that the call did not run: it refuses a ping in the same way."""
-        failure = transport_failure(error)
-        if failure is None:
-            is_refusal = error.error.code != METHOD_NOT_FOUND and not _is_connection_closed(error)
-        else:
-            is_refusal = failure.kind == "http" and 400 <= failure.status < 500 and failure.status not in _BUSY_STATUSES
-        if not is_refusal or not client.transport.is_remote or client.initialize_result is None:
+    async def _is_ping_refused(self, client: Client[BoundedTransport], error: MCPError) -> bool:
+        """Whether the server refuses a ping as it refused a call: then it refuses the session, and the call did not
+        run.
+        """
+        if "url" not in self._config.entry or client.initialize_result is None:
             return False
         try:
             refusal = await self._ping(client)
         except _CONNECTION_ERRORS:
             return False
+        failure = transport_failure(error)
         if refusal is None or failure is not None:
             return refusal is not None and transport_failure(refusal) == failure
         return (refusal.error.code, refusal.error.message) == (error.error.code, error.error.message)
@@ -311,15 +309,6 @@ class Connection(Server):
             case PromptListChangedNotification() | ResourceListChangedNotification():
                 self.prompt_and_resource_changes += 1
                 self.on_change()
-            case StrayOutputError(line=line) if self._log is not None:
-                await asyncio.to_thread(self._log.write, line + b"\n")
-
-    async def _wait_for_pending_calls(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_PENDING_CALLS_S):
-                while self._pending:
-                    self._call_ended.clear()
-                    await self._call_ended.wait()
 
     async def _open(self) -> None:
         self.session += 1
@@ -327,9 +316,10 @@ class Connection(Server):
         await self.close()
         try:
             transport = await asyncio.to_thread(self._transport)
+            self._process = transport if isinstance(transport, LoggedTransport) else None
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 self._client = Client(
-                    transport if isinstance(transport, BoundedTransport) else BoundedTransport(transport),
+                    BoundedTransport(transport),
                     init_timeout=CONNECT_TIMEOUT_S,
                     timeout=self._timeout_s,
                     message_handler=self._on_message,
@@ -404,6 +394,18 @@ class Connection(Server):
             if self._config.offers(tool.name)
         )
 
+    def _with_sandbox_hint(self, result: ToolResult) -> ToolResult:
+        """Add a hint to an error that the sandbox of a server may cause."""
+        hint, refused = (self._process.sandbox_hint, self._process.refused_hosts) if self._process else ("", "")
+        if result.error is None or not hint or not (refused or SANDBOX_ERRORS.search(result.error)):
+            return result
+        hint = f"no connection to {refused}; {hint}" if refused else hint
+        changes = {
+            "error": f"{result.error}\n[if that is the reason: {hint}]",
+            "server_part": f"{result.server_text}\n{refused}" if refused else result.server_text,
+        }
+        return result.model_copy(update=changes)
+
     def _disconnected_error(self, client: Client[BoundedTransport], error: BaseException) -> LostCallError:
         self._fail_session(client, error)
         cause = self._cause(error)
@@ -415,23 +417,10 @@ class Connection(Server):
             self.fail(error)
 
     def _cause(self, error: BaseException) -> str:
-        stop_reason = self._client.transport.stop_reason if self._client else ""
+        stop_reason = self._process.stop_reason if self._process else ""
         text = stop_reason or str(error).strip() or type(error).__name__
         line = text.splitlines()[0].removeprefix("Client failed to connect: ")
         return printable(redacted(self._config.conceal(line)))[:MAX_PROBLEM]
-
-
-def _with_sandbox_hint(result: ToolResult, client: Client[BoundedTransport]) -> ToolResult:
-    """Add a hint to an error that the sandbox of a server may cause."""
-    hint, refused = client.transport.sandbox_hint, client.transport.refused_hosts
-    if result.error is None or not hint or not (refused or SANDBOX_ERRORS.search(result.error)):
-        return result
-    hint = f"no connection to {refused}; {hint}" if refused else hint
-    changes = {
-        "error": f"{result.error}\n[if that is the reason: {hint}]",
-        "server_part": f"{result.server_text}\n{refused}" if refused else result.server_text,
-    }
-    return result.model_copy(update=changes)
 
 
 def _is_connection_closed(error: MCPError) -> bool:

@@ -108,7 +108,7 @@ async def test_a_cancelled_start_is_tried_again():
     server: FastMCP[None] = FastMCP("a", lifespan=slow)
     server.tool(lambda: "yes", name="get_yes")
     connection = in_process(server)
-    start = asyncio.create_task(connection.connect(0))
+    start = asyncio.create_task(connection.connect())
     await begun.wait()
     start.cancel()
     await asyncio.wait([start])
