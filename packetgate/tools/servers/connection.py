@@ -36,10 +36,9 @@ from packetgate.state.routing import ToolResult
 from packetgate.tools.risk.registry import Registry, launched_package
 from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.confined import SANDBOX_ERRORS
-from packetgate.tools.servers.content import result_of_answer
 from packetgate.tools.servers.messages import transport_failure
-from packetgate.tools.servers.results import to_result_async
-from packetgate.tools.servers.server import Server, StoreContent
+from packetgate.tools.servers.results import StoreContent, result_of_answer, to_result_async
+from packetgate.tools.servers.server import Server
 from packetgate.tools.servers.session import BoundedTransport
 from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.servers.stdio import LoggedTransport, ServerLog

@@ -10,9 +10,6 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 if TYPE_CHECKING:
     from fastmcp import Client
 
-StoreContent = Callable[[str | bytes], str]
-"""Function that stores a text or a file and returns its handle."""
-
 
 class Server:
     """A server of tools in this process. The subclass `Connection` is an MCP server."""
