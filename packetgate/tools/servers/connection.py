@@ -17,7 +17,6 @@ from fastmcp.client.transports import ClientTransport
 from fastmcp.telemetry import suppress_fastmcp_telemetry
 from mcp import MCPError
 from mcp_types import (
-    CONNECTION_CLOSED,
     METHOD_NOT_FOUND,
     CallToolResult,
     PromptListChangedNotification,
@@ -36,7 +35,7 @@ from packetgate.state.routing import ToolResult
 from packetgate.tools.risk.registry import Registry, launched_package
 from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.confined import SANDBOX_ERRORS
-from packetgate.tools.servers.messages import transport_failure
+from packetgate.tools.servers.messages import TransportFailure, transport_failure
 from packetgate.tools.servers.results import StoreContent, result_of_answer, to_result_async
 from packetgate.tools.servers.server import Server
 from packetgate.tools.servers.session import BoundedTransport
@@ -61,14 +60,6 @@ _PENDING_CALLS_S = 2.0
 """Longest wait for pending calls before a refused session is replaced, in seconds."""
 _PING_TIMEOUT_S = 5.0
 """Time-out of a ping, in seconds."""
-_MIN_RETRY_S = 0.5
-"""Shortest wait before a retry, in seconds."""
-_REFUSED_STATUSES = frozenset(
-    {400, 401, 402, 403, 404, 405, 406, 410, 411, 413, 414, 415, 421, 422, 426, 428, 429, 431, 451}
-)
-"""Statuses of requests that were refused before they ran."""
-_BUSY_STATUSES = frozenset({429, 502, 503, 504})
-"""Statuses after which a read is retried."""
 _CONNECTION_ERRORS = (
     anyio.ClosedResourceError,
     anyio.BrokenResourceError,
@@ -129,8 +120,6 @@ class Connection(Server):
         """The pending calls; each future ends with its call."""
         self._attempts = 0
         self._failed_at = 0.0
-        self._may_hang = False
-        """Whether a call timed out, and the server has not been pinged since."""
         self._foreign_problem = ""
         """The part of `problem` that is the server's or the SDK's text."""
         self._list_changes = 0
@@ -153,28 +142,19 @@ class Connection(Server):
     def maintenance(self, *, retry: bool) -> Coroutine[Any, Any, None] | None:
         """Return the work that the server needs now, or None."""
         is_ready = self.state == "ready"
-        if self.session == 0 or (self.can_reconnect and (retry or is_ready)) or (is_ready and self._may_hang):
+        if self.session == 0 or (self.can_reconnect and (retry or is_ready)):
             return self.connect()
         return self._refresh() if is_ready and self.stale else None
 
     async def connect(self, old_session: int = -1) -> None:
-        """Open a session if there is none, if the server disconnected or hangs, or to replace `old_session`. Wait if a
-        session is being opened.
+        """Open a session if there is none, if the server disconnected, or to replace `old_session`.
+
+        Wait if another caller opens a session.
         """
         async with self._open_lock:
-            replaces, is_ready = self.session == old_session, self.state == "ready"
-            if replaces and is_ready and self._calls:  # the server refuses the session, so its pending calls end soon
+            replaces = self.session == old_session
+            if replaces and self.state == "ready" and self._calls:  # the server refuses the session: they end soon
                 await asyncio.wait(self._calls, timeout=_PENDING_CALLS_S)
-            elif is_ready and self._may_hang and self._client is not None:
-                self._may_hang = False
-                try:
-                    await self._ping(self._client)
-                except _CONNECTION_ERRORS:
-                    self.fail(
-                        ServerError(
-                            f"the server hung: it answered neither a call within {self._timeout_s:g} s nor a ping"
-                        )
-                    )
             if replaces or self.session == 0 or self.can_reconnect:
                 await self._open()
 
@@ -248,47 +228,44 @@ class Connection(Server):
         except TimeoutError as error:
             if not clock.expired():
                 raise
-            self._may_hang = True
             waited_s = MAX_TIMEOUTS * timeout_s if now() >= latest else timeout_s
+            try:
+                await self._ping(client)
+            except _CONNECTION_ERRORS:
+                hung = f"the server hung: it answered neither a call within {waited_s:g} s nor a ping"
+                self._fail_session(client, ServerError(hung))
             raise TimedOutCallError(f"server {self.name!r} gave no answer within {waited_s:g} s") from error
 
     async def _raise_if_unanswered(self, client: Client[BoundedTransport], error: MCPError) -> None:
         """Raise if the call got no answer; return if the server answered it with an error."""
         cause, server, failure = self._cause(error), f"server {self.name!r}", transport_failure(error)
-        is_closed = _is_connection_closed(error)
-        if failure is None:
-            may_be_refusal = error.error.code != METHOD_NOT_FOUND and not is_closed
-        else:
-            may_be_refusal = 400 <= failure.status < 500 and failure.status not in _BUSY_STATUSES
-        if may_be_refusal and await self._is_ping_refused(client, error):
+        if await self._is_session_refused(client, error):
             raise SessionRefusedError(f"{server} no longer knows the session", cause) from error
-        if is_closed or (failure and failure.kind == "broken"):
-            raise self._disconnected_error(client, error) from error
         if failure is None:
             return
+        if failure.kind == "broken":
+            raise self._disconnected_error(client, error) from error
         if failure.kind == "unsent":
             self._fail_session(client, error)
-            raise ServerError(f"{server} cannot be reached: {cause}", cause, retry_after_s=0) from error
-        if failure.kind == "unreadable":
-            raise LostCallError(f"{server} gave no usable answer: {cause}", cause) from error
-        retry_after_s = max(_MIN_RETRY_S, failure.retry_after_s or 0) if failure.status in _BUSY_STATUSES else None
-        kind = ServerError if failure.status in _REFUSED_STATUSES else LostCallError
-        raise kind(f"{server} answered {cause}", cause, retry_after_s=retry_after_s) from error
+        kind = LostCallError if failure.kind == "lost" else ServerError
+        text = f"{server} gave no usable answer: {cause}"
+        raise kind(text, cause, retry_after_s=failure.retry_after_s) from error
 
-    async def _is_ping_refused(self, client: Client[BoundedTransport], error: MCPError) -> bool:
+    async def _is_session_refused(self, client: Client[Any], error: MCPError) -> bool:
         """Whether the server refuses a ping as it refused a call: then it refuses the session, and the call did not
         run.
         """
-        if "url" not in self._config.entry or client.initialize_result is None:
-            return False
-        try:
-            refusal = await self._ping(client)
-        except _CONNECTION_ERRORS:
-            return False
         failure = transport_failure(error)
-        if refusal is None or failure is not None:
-            return refusal is not None and transport_failure(refusal) == failure
-        return (refusal.error.code, refusal.error.message) == (error.error.code, error.error.message)
+        if failure is None:
+            may_be = error.error.code != METHOD_NOT_FOUND
+        else:
+            may_be = failure.kind == "refused" and failure.retry_after_s is None
+        if not may_be or "url" not in self._config.entry or client.initialize_result is None:
+            return False
+        with suppress(*_CONNECTION_ERRORS):
+            refusal = await self._ping(client)
+            return refusal is not None and _identity(refusal) == _identity(error)
+        return False
 
     async def _ping(self, client: Client[Any]) -> MCPError | None:
         """Return the error with which the server answers a ping, or None."""
@@ -311,7 +288,7 @@ class Connection(Server):
 
     async def _open(self) -> None:
         self.session += 1
-        self.state, self._may_hang = "connecting", False
+        self.state = "connecting"
         await self.close()
         try:
             transport = await asyncio.to_thread(self._transport)
@@ -341,7 +318,7 @@ class Connection(Server):
         except _CONNECTION_ERRORS as error:
             self.fail(error)
         except (MCPError, ValidationError) as error:
-            if isinstance(error, MCPError) and error.error.code == CONNECTION_CLOSED:
+            if isinstance(error, MCPError) and transport_failure(error) == TransportFailure("broken"):
                 self.fail(error)
             else:
                 self.problem = f"the changed tools could not be listed: {self._cause(error)}"
@@ -349,10 +326,8 @@ class Connection(Server):
     async def _list_tools(self, client: Client[BoundedTransport]) -> None:
         changes = self._list_changes
         tools = await client.list_tools()
-        introduction = client.initialize_result or client.session.discover_result
-        instructions = (introduction and introduction.instructions) or ""
         version = client.server_info.version if client.server_info else ""
-        specs = await asyncio.to_thread(self._specs_of, tools, instructions, version)
+        specs = await asyncio.to_thread(self._specs_of, tools, client.instructions or "", version)
         if client is not self._client:
             return
         self.specs = specs
@@ -374,23 +349,17 @@ class Connection(Server):
         folder = Path(str(entry.get("cwd") or "."))
         launched = launched_package(entry, folder)
         depends = launched is None and _depends_on_folder(entry, folder)
-        identity = [entry, str(folder.absolute())] if depends else entry
         options: dict[str, Any] = {
             "trusted": self._config.trusted,
             "about": " ".join(instructions.split())[:MAX_INSTRUCTIONS],
-            "server_digest": digest_of(identity),
+            "server_digest": digest_of([entry, str(folder.absolute())] if depends else entry),
             "ground": server_folder(entry),
             "hosts": self._config.hosts,
         }
+        offered = [tool for tool in tools if self._config.offers(tool.name)]
+        labels = [registry.confirmation(launched, version, tool.name, tool.input_schema) for tool in offered]
         return tuple(
-            spec_of(
-                self.name,
-                tool,
-                **options,
-                confirmation=registry.confirmation(launched, version, tool.name, tool.input_schema),
-            )
-            for tool in tools
-            if self._config.offers(tool.name)
+            spec_of(self.name, tool, confirmation=label, **options) for tool, label in zip(offered, labels, strict=True)
         )
 
     def _with_sandbox_hint(self, result: ToolResult) -> ToolResult:
@@ -409,7 +378,8 @@ class Connection(Server):
         self._fail_session(client, error)
         cause = self._cause(error)
         problem = self.problem if self.state == "failed" else cause
-        return LostCallError(f"server {self.name!r} disconnected during the call: {problem}", cause)
+        text = f"server {self.name!r} disconnected during the call: {problem}"
+        return LostCallError(text, cause, retry_after_s=0)
 
     def _fail_session(self, client: Client[BoundedTransport], error: BaseException) -> None:
         if client is self._client and self.state == "ready":
@@ -422,10 +392,8 @@ class Connection(Server):
         return printable(redacted(self._config.conceal(line)))[:MAX_PROBLEM]
 
 
-def _is_connection_closed(error: MCPError) -> bool:
-    """Whether the SDK reports a broken connection; the message decides, because servers may use the same code."""
-    closed = error.error.message == "Connection closed" or error.error.message.startswith("SSE stream ")
-    return closed and error.error.code == CONNECTION_CLOSED
+def _identity(error: MCPError) -> object:
+    return transport_failure(error) or (error.error.code, error.error.message)
 
 
 def _depends_on_folder(entry: Mapping[str, Any], folder: Path) -> bool:

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, Literal
 
 import httpx2
 from fastmcp.client.transports import ClientTransport, SSETransport, StreamableHttpTransport
@@ -28,6 +28,14 @@ _MAX_LINE_CHARS = 200
 _EVENT_STREAM = "text/event-stream"
 _TAG = re.compile(r"<[^>]*>")
 _BODY_HEADERS = {"content-type", "content-length", "content-encoding", "transfer-encoding"}
+_MIN_RETRY_S = 0.5
+"""Shortest wait before a retry, in seconds."""
+_REFUSED_STATUSES = frozenset(
+    {400, 401, 402, 403, 404, 405, 406, 410, 411, 413, 414, 415, 421, 422, 426, 428, 429, 431, 451}
+)
+"""Statuses of requests that were refused before they ran."""
+_BUSY_STATUSES = frozenset({429, 502, 503, 504})
+"""Statuses after which a read is retried."""
 _UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 """Exceptions of a request that did not reach the server."""
 
@@ -74,9 +82,12 @@ class BoundedHttp(httpx2.AsyncClient):
                 return response
             answer, headers = await _read_answer(response, request_id), response.headers.multi_items()
         except (httpx2.TransportError, httpx2.StreamError, httpx2.DecodingError) as error:
-            is_broken = isinstance(error, httpx2.TransportError)
-            kind = TransportFailure("unsent" if isinstance(error, _UNSENT) else "broken" if is_broken else "unreadable")
-            answer, headers = failure_message(request_id, str(error) or type(error).__name__, kind), []
+            why, failure = str(error) or type(error).__name__, TransportFailure("lost")
+            if isinstance(error, _UNSENT):
+                why, failure = f"the server cannot be reached: {why}", TransportFailure("unsent", retry_after_s=0)
+            elif isinstance(error, httpx2.TransportError):
+                failure = TransportFailure("broken")
+            answer, headers = failure_message(request_id, why, failure), []
         kept = [(name, value) for name, value in headers if name.lower() not in _BODY_HEADERS]
         headers = [*kept, ("content-type", "application/json")]
         return httpx2.Response(200, headers=headers, content=message_to_json(answer), request=request)
@@ -107,17 +118,20 @@ async def _read_answer(response: httpx2.Response, request: RequestId) -> JSONRPC
     line = printable(next((line.strip() for line in lines if line.strip()), ""))[:_MAX_LINE_CHARS]
     why = f"HTTP {status} {response.reason_phrase}".rstrip() + (f": {line}" if line else "")
     if status < 400:
-        return failure_message(request, f"the answer is not JSON-RPC: {why}", TransportFailure("unreadable", status))
-    retry_after_s = _retry_after_s(response.headers.get("retry-after", "").strip())
-    return failure_message(request, why, TransportFailure("http", status, retry_after_s))
+        return failure_message(request, f"the answer is not JSON-RPC: {why}", TransportFailure("lost", status))
+    retry_after_s = None
+    if status in _BUSY_STATUSES:
+        retry_after_s = max(_MIN_RETRY_S, _retry_after_s(response.headers.get("retry-after", "").strip()))
+    kind: Literal["refused", "lost"] = "refused" if status in _REFUSED_STATUSES else "lost"
+    return failure_message(request, why, TransportFailure(kind, status, retry_after_s))
 
 
-def _retry_after_s(header: str) -> float | None:
+def _retry_after_s(header: str) -> float:
     if header.isdecimal():
         return float(header)
     with suppress(ValueError, OverflowError):
-        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
-    return None
+        return parsedate_to_datetime(header).timestamp() - time.time()
+    return 0.0
 
 
 def _media_type(response: httpx2.Response) -> str:
@@ -146,7 +160,7 @@ async def _readable_events(source: httpx2.Response, request: RequestId) -> Async
             try:
                 message = await read_jsonrpc(data.encode(errors="replace"))
             except (ValueError, RecursionError) as error:
-                message = failure_message(request, f"the answer is not JSON: {error}", TransportFailure("unreadable"))
+                message = failure_message(request, f"the answer is not JSON: {error}", TransportFailure("lost"))
             data = message_to_json(message).decode()
         lines = [f"event: {event.event}", *([f"id: {event.id}"] if event.id else [])]
         lines += [f"retry: {event.retry}"] if event.retry is not None else []

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from packetgate.state.codes import Code
-from packetgate.state.errors import CallRefusedError, LostCallError, ServerError, SessionRefusedError
+from packetgate.state.errors import CallRefusedError, ServerError, SessionRefusedError
 from packetgate.state.routing import Risk, ToolResult
 from packetgate.state.sections import ServerHealth
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -104,10 +104,7 @@ class McpHub:
         return await self.current_catalogue()
 
     def maintain_servers(self, *, retry: bool = True) -> None:
-        """Start new servers, list the tools of changed servers, and ping servers that may hang, in the background.
-
-        With `retry`, also restart failed servers.
-        """
+        """In the background, start new servers, list changed tools and, with `retry`, restart failed servers."""
         for server in self._servers.values():
             if server.name not in self._tasks and (work := server.maintenance(retry=retry)):
                 self._tasks[server.name] = task = asyncio.create_task(work, name=server.name)
@@ -176,16 +173,13 @@ class McpHub:
             try:
                 return await server.call(spec.upstream_name, {**spec.default_args, **params}, idempotency_key)
             except ServerError as error:
-                refused, wait_s = isinstance(error, SessionRefusedError), error.retry_after_s
-                is_lost = isinstance(error, LostCallError) or wait_s is not None
-                if refused or (is_lost and only_reads and (server.session != session or server.state != "ready")):
-                    if attempt > 1:
-                        raise
-                    await server.connect(old_session=session)
-                elif not only_reads or wait_s is None or wait_s > MAX_RETRY_AFTER_S or attempt >= MAX_ATTEMPTS:
+                is_refused, wait_s = isinstance(error, SessionRefusedError), error.retry_after_s
+                if not is_refused and (not only_reads or wait_s is None or wait_s > MAX_RETRY_AFTER_S):
                     raise
-                else:
-                    await asyncio.sleep(wait_s)
+                has_ended = is_refused or server.session != session or server.state != "ready"
+                if attempt >= (2 if has_ended else MAX_ATTEMPTS):
+                    raise
+                await (server.connect(old_session=session) if has_ended else asyncio.sleep(wait_s or 0))
 
     def _offered_servers(self) -> dict[str, Server]:
         independent = {name: server for name, server in self._servers.items() if not server.requires_path_server}

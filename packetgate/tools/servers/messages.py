@@ -9,7 +9,15 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from mcp import MCPError
-from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, RequestId, jsonrpc_message_adapter
+from mcp_types import (
+    CONNECTION_CLOSED,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    RequestId,
+    jsonrpc_message_adapter,
+)
 
 from packetgate.state.base import new_id
 
@@ -29,12 +37,12 @@ _MAX_INLINE_BYTES = 100_000
 class TransportFailure:
     """The reason why a request got no usable answer."""
 
-    kind: Literal["unreadable", "http", "unsent", "broken"]
-    """`http`: a status of 400 or more. `unsent`: the server could not be reached. `broken`: the connection broke."""
+    kind: Literal["unsent", "refused", "lost", "broken"]
+    """`unsent`, `refused`: the request did not run. `lost`: no usable answer came. `broken`: the connection broke."""
     status: int = 0
     """HTTP status; 0 if there is none."""
     retry_after_s: float | None = None
-    """`Retry-After` in seconds."""
+    """Seconds after which a read may be retried; None: a retry is useless."""
 
 
 def failure_message(request: RequestId, message: str, failure: TransportFailure) -> JSONRPCError:
@@ -44,9 +52,13 @@ def failure_message(request: RequestId, message: str, failure: TransportFailure)
 
 
 def transport_failure(error: MCPError) -> TransportFailure | None:
-    """Return the transport failure that an error carries; None for an error of the server or the SDK."""
-    data = error.error.data
-    return TransportFailure(**data[_FAILURE_KEY]) if isinstance(data, dict) and _FAILURE_KEY in data else None
+    """Return the transport failure that an error tells; None for an error of the server."""
+    code, message, data = error.error.code, error.error.message, error.error.data
+    if isinstance(data, dict) and _FAILURE_KEY in data:
+        return TransportFailure(**data[_FAILURE_KEY])
+    # the SDK's own messages decide, because servers may use the same code
+    is_closed = code == CONNECTION_CLOSED and (message == "Connection closed" or message.startswith("SSE stream "))
+    return TransportFailure("broken") if is_closed else None
 
 
 async def read_jsonrpc(raw: bytes) -> JSONRPCMessage:
@@ -75,7 +87,7 @@ def unreadable_answer(line: bytes, reason: Exception) -> JSONRPCError | None:
     match = _ANSWER_ID.search(start) or _ANSWER_ID.search(end)
     if match is None or '"jsonrpc"' not in start + end or '"method"' in start:
         return None
-    return failure_message(int(match[1]), f"the answer is not JSON: {reason}", TransportFailure("unreadable"))
+    return failure_message(int(match[1]), f"the answer is not JSON: {reason}", TransportFailure("lost"))
 
 
 def message_to_json(message: JSONRPCMessage) -> bytes:

@@ -46,13 +46,13 @@ class Server:
         raise NotImplementedError
 
     async def connect(self, old_session: int = -1) -> None:
-        """Open a session if there is none, if the server disconnected or hangs, or to replace `old_session`."""
+        """Open a session if there is none, if the server disconnected, or to replace `old_session`."""
         if self.session == 0:
             self.session, self.specs, self.state = 1, tuple(self.tool_specs()), "ready"
 
     def maintenance(self, *, retry: bool) -> Coroutine[Any, Any, None] | None:
-        """Return the work that the server needs now: to start, to reconnect after a failure (with `retry`), to answer
-        a ping, or to list its tools. Return None if it needs none.
+        """Return the work that the server needs now: to start, to reconnect after a failure (with `retry`), or to
+        list its tools. Return None if it needs none.
         """
         return self.connect() if self.session == 0 else None
 
