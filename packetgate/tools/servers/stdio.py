@@ -188,7 +188,9 @@ class LoggedTransport(ClientTransport):
                     line += rest
                     if len(line) > MAX_MESSAGE_BYTES:
                         self._stop(process, f"it wrote a line of more than {MAX_MESSAGE_BYTES // 10**6} MB")
-                        return
+                        break
+            async for _ in process.stdout:  # otherwise, the pipe stays open
+                pass
 
     async def _message(self, line: bytes) -> SessionMessage | None:
         """Return a line as a message. Log another line, and return None."""
