@@ -40,7 +40,7 @@ from packetgate.tools.servers.results import StoreContent, result_of_answer, to_
 from packetgate.tools.servers.server import Server
 from packetgate.tools.servers.session import BoundedTransport
 from packetgate.tools.servers.specs import spec_of
-from packetgate.tools.servers.stdio import LoggedTransport, ServerLog
+from packetgate.tools.servers.stdio import LoggedTransport
 from packetgate.tools.spec.default_arguments import server_folder
 from packetgate.tools.spec.descriptions import META
 from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
@@ -95,24 +95,21 @@ class Connection(Server):
         config: ServerConfig,
         transport: Callable[[], ClientTransport],
         *,
-        log: ServerLog | None = None,
-        store_text: StoreContent | None = None,
-        store_file: StoreContent | None = None,
+        keep: StoreContent | None = None,
+        store_texts: bool = True,
         registry: Registry | None = None,
     ) -> None:
         """Args:
         transport: opens a new transport for each session.
-        store_text: stores long texts.
-        store_file: stores attachments.
+        keep: stores attachments and, with `store_texts`, long texts.
         registry: the known servers; None for a server in this process.
         """
         super().__init__(config.name)
         self._config = config
         self._transport = transport
-        self._log = log
-        self._store_text = store_text
-        self._store_file = store_file
-        self._registry = registry
+        self._keep = keep
+        self._store_texts = store_texts
+        self._registry = registry or Registry()
         self._timeout_s = config.timeout_s or CALL_TIMEOUT_S
         self._open_lock = asyncio.Lock()
         self._client: Client[BoundedTransport] | None = None
@@ -172,8 +169,8 @@ class Connection(Server):
         self._attempts += 1
         self._failed_at = time.monotonic()
         self._foreign_problem = self._cause(error)
-        log = f"; its output is in {self._log.label}" if self._log else ""
         hint, process = "", self._process
+        log = f"; its output is in {process.log.label}" if process else ""
         if self.state == "connecting" and process is not None and process.sandbox_hint:
             hint = f"; {process.sandbox_hint}"
             if process.refused_hosts:
@@ -203,7 +200,7 @@ class Connection(Server):
         finally:
             self._calls.discard(ended)
             ended.set_result(None)
-        result = await result_of_answer(answer, ms_since(started), self._store_text, self._store_file)
+        result = await result_of_answer(answer, ms_since(started), self._keep, store_texts=self._store_texts)
         return self._with_sandbox_hint(result)
 
     async def _receive_answer(
@@ -345,7 +342,6 @@ class Connection(Server):
 
     def _specs_of(self, tools: list[Tool], instructions: str, version: str) -> tuple[ToolSpec, ...]:
         entry = self._config.resolved_entry()
-        registry = self._registry or Registry()
         folder = Path(str(entry.get("cwd") or "."))
         launched = launched_package(entry, folder)
         depends = launched is None and _depends_on_folder(entry, folder)
@@ -357,7 +353,7 @@ class Connection(Server):
             "hosts": self._config.hosts,
         }
         offered = [tool for tool in tools if self._config.offers(tool.name)]
-        labels = [registry.confirmation(launched, version, tool.name, tool.input_schema) for tool in offered]
+        labels = [self._registry.confirmation(launched, version, tool.name, tool.input_schema) for tool in offered]
         return tuple(
             spec_of(self.name, tool, confirmation=label, **options) for tool, label in zip(offered, labels, strict=True)
         )

@@ -140,37 +140,23 @@ def new_connection(
     from packetgate.tools.servers.http import remote_transport
     from packetgate.tools.servers.stdio import LoggedTransport, ServerLog
 
-    log = ServerLog(log_dir / f"{config.name}.log") if "command" in config.entry else None
+    log, homes = ServerLog(log_dir / f"{config.name}.log"), log_dir.with_name("servers")
+    known, settings = registry or Registry(), sandbox or SandboxSettings(mode="off")
 
     def transport() -> "ClientTransport":
         entry = config.resolved_entry()
         learn_entry_secrets(config.name, entry)
         for name, value in config.variables().items():
             learn_secret(name, value)
-        if log is None:
+        if "command" not in entry:
             return remote_transport(entry)
         log.start()
         inherited = {name: os.environ[name] for name in NETWORK_VARIABLES if name in os.environ}
-        command = [entry["command"], *entry.get("args", ())]
-        environment = {**inherited, **entry.get("env", {})}
-        return LoggedTransport(
-            command,
-            entry.get("cwd"),
-            environment,
-            log,
-            server_confinement(
-                config.name,
-                entry,
-                sandbox or SandboxSettings(mode="off"),
-                registry or Registry(),
-                log_dir.with_name("servers"),
-            ),
-        )
+        command, environment = [entry["command"], *entry.get("args", ())], {**inherited, **entry.get("env", {})}
+        confinement = server_confinement(config.name, entry, settings, known, homes)
+        return LoggedTransport(command, entry.get("cwd"), environment, log, confinement)
 
-    store = kept.keep if kept else None
-    return Connection(
-        config, transport, log=log, store_text=store if store_texts else None, store_file=store, registry=registry
-    )
+    return Connection(config, transport, keep=kept.keep if kept else None, store_texts=store_texts, registry=registry)
 
 
 def builtin_servers(

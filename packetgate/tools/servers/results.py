@@ -26,10 +26,7 @@ _MAX_LINE_CHARS = 120
 
 
 async def result_of_answer(
-    answer: CallToolResult,
-    took_ms: float,
-    store_text: StoreContent | None = None,
-    store_file: StoreContent | None = None,
+    answer: CallToolResult, took_ms: float, keep: StoreContent | None = None, *, store_texts: bool = True
 ) -> ToolResult:
     """Return a server's answer as the result of a call.
 
@@ -37,19 +34,16 @@ async def result_of_answer(
     lines replace base64.
 
     Args:
-        store_text: stores a long text.
-        store_file: stores the bytes of an attachment.
+        keep: stores the bytes of an attachment and, with `store_texts`, a long text.
     """
     texts = [block.text for block in answer.content if isinstance(block, TextContent)]
     length = sum(map(len, texts)) + len(str(answer.structured_content or ""))
     if length <= MAX_SHOWN_CHARS and len(texts) == len(answer.content):
-        return _result(answer, took_ms, store_text, store_file)
-    return await asyncio.to_thread(_result, answer, took_ms, store_text, store_file)
+        return _result(answer, took_ms, keep, store_texts)
+    return await asyncio.to_thread(_result, answer, took_ms, keep, store_texts)
 
 
-def _result(
-    answer: CallToolResult, took_ms: float, store_text: StoreContent | None, store_file: StoreContent | None
-) -> ToolResult:
+def _result(answer: CallToolResult, took_ms: float, keep: StoreContent | None, store_texts: bool) -> ToolResult:
     lines: list[str] = []
     attachments: list[ResultAttachment] = []
     media_lines: dict[str, str] = {}
@@ -65,7 +59,7 @@ def _result(
             except ValueError:
                 data = None
             if encoded not in media_lines:
-                media_lines[encoded] = _attach(kind, content, data, attachments, store_file)
+                media_lines[encoded] = _attach(kind, content, data, attachments, keep)
             lines.append(media_lines[encoded])
             part |= {"sha256": "" if data is None else sha256(data).hexdigest(), "fallback_text": lines[-1]}
         elif kind == "resource_link":
@@ -83,7 +77,7 @@ def _result(
         took_ms,
         is_error=bool(answer.is_error),
         cut=len(answer.content) > MAX_ANSWER_PARTS,
-        store_text=store_text,
+        store_text=keep if store_texts else None,
         attachments=tuple(attachments),
         parts=() if is_plain_text else tuple(parts),
         meta=answer.meta,
@@ -95,7 +89,7 @@ def _attach(
     content: dict[str, Any],
     data: bytes | None,
     attachments: list[ResultAttachment],
-    store_file: StoreContent | None,
+    keep: StoreContent | None,
 ) -> str:
     """Add a media part to the attachments, and return the line that describes it."""
     uri = str(content.get("uri", ""))
@@ -112,7 +106,7 @@ def _attach(
         size=len(data),
         sha256=sha256(data).hexdigest(),
         name="".join(char for char in file_name if char.isprintable())[:200],
-        handle=store_file(data) if store_file else "",
+        handle=keep(data) if keep else "",
     )
     attachments.append(attachment)
     return f"[{attachment.described_as(uri)}{attachment.handle and f', {attachment.handle}'}]"

@@ -101,7 +101,7 @@ class LoggedTransport(ClientTransport):
         self._command = command
         self._cwd = cwd
         self._env = get_default_environment() | env
-        self._log = log
+        self.log = log
         self.confinement = confinement
         """What the server may use; None: what the user may."""
         self.stop_reason = ""
@@ -136,9 +136,9 @@ class LoggedTransport(ClientTransport):
                 wrapper = await stack.enter_async_context(self._wrapper(self.confinement))
                 prefix = wrapper.command
                 if self.confinement.hosts:
-                    hosts = self._host_filter = stack.enter_context(HostFilter(self.confinement.hosts, self._log.write))
+                    hosts = self._host_filter = stack.enter_context(HostFilter(self.confinement.hosts, self.log.write))
                     prefix, env, inherited = [*prefix, *hosts.command], env | hosts.environment, [hosts.channel]
-            with self._log.pipe() as errors:
+            with self.log.pipe() as errors:
                 process = await anyio.open_process(
                     [*prefix, *self._command],
                     stderr=errors,
@@ -201,7 +201,7 @@ class LoggedTransport(ClientTransport):
         except (ValueError, RecursionError) as error:
             if failure := unreadable_answer(line, error):
                 return SessionMessage(failure)
-            await anyio.to_thread.run_sync(self._log.write, line + b"\n")
+            await anyio.to_thread.run_sync(self.log.write, line + b"\n")
             return None
         if self._start_mark is not None:
             await anyio.to_thread.run_sync(self._start_mark.write_bytes, b"")
