@@ -1,6 +1,7 @@
 """Client sessions that accept only valid tools and results, and limit the size of a message."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -8,15 +9,18 @@ from typing import Any
 
 from fastmcp.client.transports import ClientTransport
 from fastmcp.client.transports.base import TransportOptions
-from mcp import ClientSession
+from mcp import ClientSession, MCPError
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
 from mcp_types import CallToolResult
 from mcp_types.methods import validate_server_result
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from packetgate.tools.servers.definitions import usable_tools
 from packetgate.tools.servers.messages import readable_answer, without_nulls
+
+_VERSION = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
 
 
 class BoundedSession(ClientSession):
@@ -46,7 +50,14 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None, **inner: Any
     ) -> dict[str, Any]:
-        answer: dict[str, Any] = await super().send_raw_request(method, params, opts, **inner)
+        try:
+            answer: dict[str, Any] = await super().send_raw_request(method, params, opts, **inner)
+        except MCPError as error:  # some servers refuse an unknown version, and name theirs in the error
+            named = {*_VERSION.findall(f"{error.error.message} {error.error.data}")} & {*HANDSHAKE_PROTOCOL_VERSIONS}
+            if method != "initialize" or not named:
+                raise
+            params = {**(params or {}), "protocolVersion": max(named)}
+            answer = await super().send_raw_request(method, params, opts, **inner)
         check = partial(validate_server_result, method, self._session.protocol_version or "")
         if method == "tools/call":
             return readable_answer(answer, check)
