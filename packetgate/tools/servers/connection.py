@@ -34,7 +34,6 @@ from packetgate.state.redaction import redacted
 from packetgate.state.routing import ToolResult
 from packetgate.tools.risk.registry import Registry, launched_package
 from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.confined import SANDBOX_ERRORS
 from packetgate.tools.servers.messages import TransportFailure, transport_failure
 from packetgate.tools.servers.results import StoreContent, result_of_answer, to_result_async
 from packetgate.tools.servers.server import Server
@@ -169,12 +168,11 @@ class Connection(Server):
         self._attempts += 1
         self._failed_at = time.monotonic()
         self._foreign_problem = self._cause(error)
-        hint, process = "", self._process
-        log = f"; its output is in {process.log.label}" if process else ""
-        if self.state == "connecting" and process is not None and process.sandbox_hint:
-            hint = f"; {process.sandbox_hint}"
-            if process.refused_hosts:
-                self._foreign_problem = f"{self._foreign_problem}; no connection to {process.refused_hosts}"
+        hint, refused = self._process.hint() if self._process and self.state == "connecting" else ("", "")
+        hint = f"; {hint}" if hint else ""
+        if refused:
+            self._foreign_problem = f"{self._foreign_problem}; no connection to {refused}"
+        log = f"; its output is in {self._process.log.label}" if self._process else ""
         super().fail(ServerError(f"{self._foreign_problem}{log}{hint}"))
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
@@ -360,8 +358,8 @@ class Connection(Server):
 
     def _with_sandbox_hint(self, result: ToolResult) -> ToolResult:
         """Add a hint to an error that the sandbox of a server may cause."""
-        hint, refused = (self._process.sandbox_hint, self._process.refused_hosts) if self._process else ("", "")
-        if result.error is None or not hint or not (refused or SANDBOX_ERRORS.search(result.error)):
+        hint, refused = self._process.hint(result.error) if self._process and result.error else ("", "")
+        if not hint:
             return result
         hint = f"no connection to {refused}; {hint}" if refused else hint
         changes = {

@@ -24,7 +24,7 @@ from mcp.shared.message import SessionMessage
 from packetgate.state.redaction import redacted
 from packetgate.tools.builtin.confinement import Confinement, Wrapper, is_replaced
 from packetgate.tools.builtin.limits import INTERVAL_S, excess_of, max_memory_bytes
-from packetgate.tools.servers.confined import HOSTS_HINT, SANDBOX_HINT
+from packetgate.tools.servers.confined import HOSTS_HINT, SANDBOX_ERRORS, SANDBOX_HINT
 from packetgate.tools.servers.host_filter import HostFilter
 from packetgate.tools.servers.messages import MAX_MESSAGE_BYTES, message_to_json, read_jsonrpc, unreadable_answer
 
@@ -109,17 +109,14 @@ class LoggedTransport(ClientTransport):
         self._host_filter: HostFilter | None = None
         self._start_mark: Path | None = None
 
-    @property
-    def sandbox_hint(self) -> str:
-        """What an error should say that the sandbox may cause; empty without a sandbox."""
-        if self.confinement is None:
-            return ""
-        return f"{HOSTS_HINT}; {SANDBOX_HINT}" if self.confinement.hosts else SANDBOX_HINT
-
-    @property
-    def refused_hosts(self) -> str:
-        """The newest hosts that the server could not reach, as it wrote them; secrets are redacted."""
-        return redacted(", ".join(self._host_filter.refused[-3:])) if self._host_filter else ""
+    def hint(self, error: str = "") -> tuple[str, str]:
+        """Return what to say about an error that the sandbox may cause (empty: every error), and the newest hosts that
+        the server could not reach, as it wrote them. Return empty texts for other errors.
+        """
+        refused = redacted(", ".join(self._host_filter.refused[-3:])) if self._host_filter else ""
+        if self.confinement is None or not (refused or not error or SANDBOX_ERRORS.search(error)):
+            return "", ""
+        return f"{HOSTS_HINT}; {SANDBOX_HINT}" if self.confinement.hosts else SANDBOX_HINT, refused
 
     @asynccontextmanager
     async def connect_session(
