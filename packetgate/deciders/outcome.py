@@ -1,7 +1,6 @@
-"""Turn a selection, or the next step of a chain, into validated calls with the origins of their arguments."""
+"""Turn a selection into validated calls with the origins of their arguments."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from packetgate.deciders.packets import facts_of
 from packetgate.deciders.protocols import SelectedCall, Selection
@@ -9,18 +8,12 @@ from packetgate.gate.facts import Facts
 from packetgate.gate.requests import traced_call
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import ToolCallError
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import ChainStep, Correction, ToolCall, ToolRouting
-from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.state.routing import Correction, ToolCall, ToolRouting
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.catalogue.chains import CHAINS, fill_template, is_constant
 from packetgate.tools.checks.checking import CheckedCall, repair_and_validate, validate_call
 from packetgate.tools.checks.wrong_category import wrong_category
-from packetgate.tools.provenance.flagging import origins_of
-from packetgate.tools.risk.call import with_risk
 
-CHAIN_STEP = "a step of a chain in packetgate.toml"
 ALL_TOOLS = "*"  # a name that stands for all tools in a `describe` selection
 REPEATED = "the same call was already made, asked about or denied, so it is not repeated"
 MAX_CLARIFICATIONS = 2
@@ -55,20 +48,10 @@ def routing_after_selection(
     return routing.ended_without_call(selection.reasoning or "no tool fits the request")
 
 
-def routing_from_queue(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> ToolRouting:
-    """Return the routing of a pass that makes queued calls. The next step of a chain is made alone."""
-    routing, queued = packet.routing, packet.routing.queued_calls
-    selected, note = routing.for_new_selection(), ""
-    while queued and queued[0].chain:
-        step = _filled_step(queued[0], packet, catalogue)
-        if isinstance(step, ToolCall):
-            return selected.with_calls((step, *queued[1:]), 1, note, complete=routing.complete)
-        run, note = queued[0].chain.run, step
-        queued = tuple(call for call in queued if call.chain is None or call.chain.run != run)
-    if not queued:
-        return selected.ended_without_call(note)
-    before_chain = next((at for at, call in enumerate(queued) if call.chain), len(queued))
-    return selected.with_calls(queued, min(before_chain, context.max_parallel_calls), note, complete=routing.complete)
+def routing_from_queue(packet: CognitionPacket, context: RoutingContext) -> ToolRouting:
+    """Return the routing of a pass that makes queued calls."""
+    routing, limit = packet.routing, context.max_parallel_calls
+    return routing.for_new_selection().with_calls(routing.queued_calls, limit, complete=routing.complete)
 
 
 def _routing_with_descriptions(
@@ -149,44 +132,3 @@ def _with_selection(selected: SelectedCall, call: CheckedCall, selection: Select
         selection_confidence_source=source,
         evidence=dict(selected.evidence),
     )
-
-
-def chain_steps_after(calls: Iterable[ToolCall], catalogue: Catalogue) -> tuple[ToolCall, ...]:
-    """Return the steps of the chains that were just called, with templates in place of values."""
-    chains = {f"{CHAINS}.{name}": chain for name, chain in catalogue.preferences.chains.items()}
-    return tuple(
-        ToolCall(tool_name=step.tool, params=step.params, chain=ChainStep(run=call.call_id, number=number))
-        for call in calls
-        if call.status is ToolExecutionStatus.EXECUTED and call.tool_name in chains
-        for number, step in enumerate(chains[call.tool_name].steps, 1)
-    )
-
-
-def _filled_step(step: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> ToolCall | str:
-    """Return a chain's step as a validated call; or the reason why the step cannot be called."""
-    place, past = step.chain, packet.routing.all_calls
-    run = next((call for call in past if place and call.call_id == place.run), None)
-    if place is None or run is None:
-        return f"{step.tool_name} is a step of a chain that was not called"
-    earlier = [call for call in past if call.chain and call.chain.run == place.run]
-    stopped = f"{run.tool_name} stopped before step {place.number} ({step.tool_name}): "
-    if failed := [call for call in earlier if call.status is not ToolExecutionStatus.EXECUTED]:
-        return f"{stopped}{failed[0].tool_name} is {failed[0].status.replace('_', ' ')}"
-    results = {str(call.chain.number): call.result for call in earlier if call.chain and call.result}
-    try:
-        params = {name: fill_template(value, run.params, results) for name, value in step.params.items()}
-    except ToolCallError as error:
-        return f"{stopped}{error}"
-    checked = repair_and_validate(step.tool_name, params, packet.context.palette_names, catalogue)
-    if checked.problems:
-        return stopped + " ".join(problem.message for problem in checked.problems)
-    spec = catalogue[checked.tool_name]
-    # constants count as defaults, because they come from the user's configuration
-    constant = {name for name, value in step.params.items() if is_constant(value)} & checked.params.keys()
-    defaults = {name: {**spec.parameters.get(name, {}), "default": checked.params[name]} for name in constant}
-    schema = {**spec.input_schema, "properties": {**spec.parameters, **defaults}}
-    origins = origins_of(checked.params, replace(spec, input_schema=schema), facts_of(packet, catalogue).sources)
-    filled = step.changed(
-        tool_name=checked.tool_name, params=checked.params, provenance=origins, selection_reasoning=CHAIN_STEP
-    )
-    return with_risk(filled, spec)

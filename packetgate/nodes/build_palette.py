@@ -74,10 +74,6 @@ async def build_palette(
     if UNDO_TOOL in catalogue and is_command(packet.content.original_prompt):
         entry = PaletteEntry(tool_name=UNDO_TOOL, detail="name", reason="command", risk=catalogue[UNDO_TOOL].risk)
         context = context.with_tool(entry)
-    for step in (call.tool_name for call in routing.queued_calls if call.chain and call.tool_name in catalogue):
-        context = context.with_tool(
-            PaletteEntry(tool_name=step, detail="name", reason="chain", risk=catalogue[step].risk)
-        )
     summary = _summary(palette, len(catalogue), context.shift, exact=counter.is_exact)
     return {
         "context": context,

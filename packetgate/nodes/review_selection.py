@@ -7,7 +7,6 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from packetgate.deciders.commands import COMMAND, is_command
-from packetgate.deciders.outcome import CHAIN_STEP
 from packetgate.deciders.packets import facts_of, update_of
 from packetgate.deciders.protocols import FAILED_REVIEW, Review, Reviewer
 from packetgate.gate.confidence import NOT_APPROVED_CAP
@@ -62,9 +61,8 @@ async def review_selection(
 
 
 async def _review(packet: CognitionPacket, decider: Reviewer, catalogue: Catalogue, calibration: Calibration) -> Review:
-    calls, by_command = packet.routing.calls, is_command(packet.content.original_prompt)
-    if calls and (by_command or all(call.chain for call in calls)):  # the chain itself was reviewed
-        return Review.approving(calls, COMMAND if by_command else CHAIN_STEP)
+    if packet.routing.calls and is_command(packet.content.original_prompt):
+        return Review.approving(packet.routing.calls, COMMAND)
     try:
         review = await decider(packet, catalogue, packet.governance.settings)
         return review.calibrated(calibration.curves)

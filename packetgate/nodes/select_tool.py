@@ -24,7 +24,7 @@ async def select_tool(
     """Ask the decider for a selection and check it. Queued calls are used without a selection."""
     settings, catalogue = packet.governance.settings, await toolbox.catalogue()
     if packet.routing.queued_calls:
-        routing = await asyncio.to_thread(routing_from_queue, packet, catalogue, settings)
+        routing = routing_from_queue(packet, settings)
         summary = f"queued calls from the last pass: {_outcome_text(routing)}"
         return {
             "tool_routing": routing,

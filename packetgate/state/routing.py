@@ -97,14 +97,6 @@ class ToolResult(Section):
         return (self.output or self.error or "") if self.server_part is None else self.server_part
 
 
-class ChainStep(Section):
-    """Position of a call in a chain of tools."""
-
-    run: str
-    """`call_id` of the chain's own call."""
-    number: int = Field(ge=1)
-
-
 class Verdict(Section):
     """What a check, or the strictest of all checks, says of a call."""
 
@@ -160,8 +152,14 @@ class ToolCall(Section):
     result: ToolResult | None = None
     started_at: datetime | None = None
     """Start of a run whose end was not recorded; the user is asked whether to run the call again."""
-    chain: ChainStep | None = None
-    """Position in a chain; None if the call is not a step of a chain."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_chain(cls, given: Any) -> Any:
+        """Drop the field `chain` of sessions that were stored before it was removed."""
+        if isinstance(given, dict) and "chain" in given:
+            return {name: value for name, value in given.items() if name != "chain"}
+        return given
 
     def changed(self, **fields: Any) -> Self:
         """Return a copy with these fields replaced.
@@ -306,7 +304,7 @@ class ToolRouting(Section):
     complete: bool | None = None
     """Whether the selection declared its calls sufficient; None: the selection did not say."""
     queued_calls: tuple[ToolCall, ...] = ()
-    """Calls for later passes: those beyond the limit of a pass, and steps of chains."""
+    """Calls for later passes: those beyond the limit of a pass."""
     step: int = Field(default=0, ge=0)
     """Number of the selection that this pass belongs to; passes of queued calls belong to the selection before."""
     step_start: int = Field(default=0, ge=0)
@@ -336,9 +334,12 @@ class ToolRouting(Section):
     @model_validator(mode="before")
     @classmethod
     def _without_computed(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or given.keys().isdisjoint(cls.model_computed_fields):
+        if not isinstance(given, dict) or given.keys().isdisjoint({*cls.model_computed_fields, "queued_calls"}):
             return given
-        return {name: value for name, value in given.items() if name not in cls.model_computed_fields}
+        fields = {name: value for name, value in given.items() if name not in cls.model_computed_fields}
+        if queued := fields.get("queued_calls"):  # the steps of a chain of an earlier version cannot run
+            fields["queued_calls"] = [call for call in queued if not (isinstance(call, dict) and call.get("chain"))]
+        return fields
 
     def changed(self, **fields: Any) -> Self:
         """Return a copy with these fields replaced.
@@ -487,9 +488,7 @@ class ToolRouting(Section):
         return self.changed(outcome="none", calls=(), queued_calls=(), question=None, pass_status=skipped, note=note)
 
     def with_reinjection(self) -> "ToolRouting":
-        """Return the routing with one more reinjection counted; a chain counts once, with its last step."""
-        if self.queued_calls and self.queued_calls[0].chain:
-            return self
+        """Return the routing with one more reinjection counted."""
         return self.changed(reinjection_count=self.reinjection_count + 1)
 
 

@@ -108,8 +108,8 @@ class PaletteEntry(Section):
 
     tool_name: str
     detail: PaletteDetail
-    reason: Literal["permanent", "recent", "default", "ranked", "widened", "described", "kept", "chain", "command"]
-    """`kept`: only to read the rest of a long result. `chain`: for a step of a called chain. `command`: typed."""
+    reason: Literal["permanent", "recent", "default", "ranked", "widened", "described", "kept", "command"]
+    """`kept`: only to read the rest of a long result. `command`: typed."""
     risk: Risk
     score: float = 0.0
     """Rank score; higher is better, 0 if not ranked."""

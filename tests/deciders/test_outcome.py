@@ -103,7 +103,7 @@ def test_calls_are_limited_to_the_maximum():
 def from_queue(routing: ToolRouting) -> ToolRouting:
     """Return the routing of the pass after this one."""
     given = packet("Read").with_update({"tool_routing": routing.with_reinjection().next_pass()})
-    return routing_from_queue(given, FILES, CONTEXT)
+    return routing_from_queue(given, CONTEXT)
 
 
 def test_the_next_pass_makes_the_remaining_calls():

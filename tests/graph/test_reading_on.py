@@ -37,7 +37,7 @@ async def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         return "\n".join(LINES)
 
     kept = ResultStore(tmp_path / "kept")
-    far = Connection(ServerConfig("poems", {"trusted": True}), lambda: FastMCPTransport(poems), store_text=kept.keep)
+    far = Connection(ServerConfig("poems", {"trusted": True}), lambda: FastMCPTransport(poems), keep=kept.keep)
     async with McpHub(
         [far, *builtin_servers(tmp_path, kept=kept).values()], preferences=confirming_preferences()
     ) as hub:

@@ -9,6 +9,7 @@ from packetgate.state.base import Section
 from packetgate.state.codes import Code
 from packetgate.state.errors import PacketError, PacketVersionError
 from packetgate.state.packet import CognitionPacket, PacketUpdate, read_packet
+from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import PACKET_VERSION, Governance, Header, Response
 
 
@@ -119,3 +120,10 @@ def test_sections_are_frozen():
         full_packet().intent.user_intent = "other"  # type: ignore[misc]
     with pytest.raises(ValueError, match="frozen"):
         full_packet().governance = Governance()  # type: ignore[misc]
+
+
+def test_a_stored_call_of_a_chain_is_read_and_its_queued_steps_do_not_run():
+    stored = {"tool_name": "a.b", "params": {"x": "{1}"}, "chain": {"run": "c", "number": 2}}
+    routing = ToolRouting.model_validate({"calls": [stored], "queued_calls": [stored, {**stored, "chain": None}]})
+    assert [call.tool_name for call in routing.calls] == ["a.b"]
+    assert len(routing.queued_calls) == 1

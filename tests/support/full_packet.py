@@ -16,7 +16,6 @@ from packetgate.state.origins import ArgumentRole, FlowLabel, Origin, OriginKind
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import (
     Alternative,
-    ChainStep,
     Correction,
     ResultAttachment,
     Risk,
@@ -86,7 +85,6 @@ CALL = ToolCall(
     status=ToolExecutionStatus.UNKNOWN,
     result=RESULT,
     started_at=AT,
-    chain=ChainStep(run="c0", number=2),
 )
 HEADER = s.Header(
     packet_id="p2",

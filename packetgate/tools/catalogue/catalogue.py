@@ -2,12 +2,11 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import chain, zip_longest
 
-from packetgate.tools.catalogue.chains import CHAINS
 from packetgate.tools.catalogue.ledger import LONG_TOKENS, capabilities_ledger, full_ledger, primary_tools
 from packetgate.tools.catalogue.preferences import Preferences, matching_names, normalized_kind
 from packetgate.tools.policy.rules import is_always_denied
@@ -38,7 +37,6 @@ class Catalogue(dict[str, ToolSpec]):
         for spec in preferred:
             names = tuple(neighbours[spec.server])
             self[spec.name] = spec if spec.neighbours == names else replace(spec, neighbours=names)
-        self.update({spec.name: spec for spec in [*self._chains_with_risk()]})
         self._by_listed_name = {spec.listed_name: spec.name for spec in reversed(self.values())}
         self._by_words: dict[tuple[str, ...], list[str]] = {}
         for name, spec in self.items():
@@ -49,13 +47,6 @@ class Catalogue(dict[str, ToolSpec]):
         """Cached function of (patterns, channel). It returns the catalogue of the tools that match a pattern (all tools
         if there are no patterns) and that no rule denies. May block."""
         self._cached_pool = lru_cache(CACHED)(self._find_pool)
-
-    def _chains_with_risk(self) -> Iterator[ToolSpec]:
-        for name, tool_chain in self.preferences.chains.items():
-            spec, steps = self.get(f"{CHAINS}.{name}"), [self.get(step.tool) for step in tool_chain.steps]
-            risks = [step.apparent_risk for step in steps if step is not None]
-            if spec is not None and risks:
-                yield replace(spec, steps_risk=max(risks, key=lambda risk: risk.severity))
 
     def with_tools(self, specs: Iterable[ToolSpec]) -> "Catalogue":
         """Return a catalogue of the tools `specs` with the same preferences. May block."""

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
+from packetgate.state.errors import ConfigError
 from packetgate.state.routing import Risk
-from packetgate.tools.catalogue.chains import ChainName, ToolChain
 from packetgate.tools.catalogue.config_file import ConfigTable, NonEmpty, Pattern, config_error, read_config_file
 from packetgate.tools.policy.rules import Rule
 from packetgate.tools.spec.categories import CategoryWords
@@ -24,7 +24,7 @@ OTHER_TABLES = frozenset({"discord", "models", "proxy", "serve", "settings"})
 SETTINGS = (
     "unknown setting: the file may contain `permanent`, `recent_tools`, `[pools]`, `[contexts.NAME]` (permanent, "
     "recent_tools), "
-    "`[users.NAME]` (permanent), `[categories]`, `[tasks.NAME]` (patterns, tools), `[chains.NAME]`, `[policy]`, "
+    "`[users.NAME]` (permanent), `[categories]`, `[tasks.NAME]` (patterns, tools), `[policy]`, "
     '`[[policy.rules]]`, `[tools."server.tool"]` (with the name in quotes: brief, category, external, risk, examples), '
     "`sandbox`, `sandbox_network`, `sandbox_reads`, `sandbox_writes`, `[settings]`, `[models]`"
 )
@@ -113,7 +113,6 @@ class Preferences(ConfigTable):
     categories: dict[NonEmpty, list[Annotated[str, Field(pattern=r"^[^\W_]+$")]]] = {}
     """Words of each category, in addition to the shipped words."""
     tasks: dict[NonEmpty, Task] = {}
-    chains: dict[ChainName, ToolChain] = {}
     pools: dict[NonEmpty, list[Pattern]] = {}
     """By `context_type`: the tools with which such a conversation begins."""
     tools: dict[Pattern, ToolPreference] = {}
@@ -189,7 +188,6 @@ class Preferences(ConfigTable):
             *((f"users.{name}", pattern) for name, own in self.users.items() for pattern in own.permanent),
             *((f"tasks.{name}", pattern) for name, task in self.tasks.items() for pattern in task.tools),
             *((f"pools.{context}", pattern) for context, patterns in self.pools.items() for pattern in patterns),
-            *((f"chains.{name}", step.tool) for name, chain in self.chains.items() for step in chain.steps),
             *(("tools", pattern) for pattern in self.tools),
             *(
                 (f"policy.rules.{number}", pattern)
@@ -219,6 +217,11 @@ def load_preferences(path: Path | None) -> Preferences:
     if path is None:
         return Preferences()
     settings = {name: value for name, value in read_config_file(path).items() if name not in OTHER_TABLES}
+    if "chains" in settings:
+        raise ConfigError(
+            f"{path}: chains: no longer supported: remove these tables, and ask for the steps in one request, or offer "
+            "them as one tool of your own server"
+        )
     try:
         return Preferences.model_validate(settings)
     except ValidationError as error:

@@ -17,7 +17,6 @@ from fastmcp.client.transports import ClientTransport
 from fastmcp.telemetry import suppress_fastmcp_telemetry
 from mcp import MCPError
 from mcp_types import (
-    CONNECTION_CLOSED,
     METHOD_NOT_FOUND,
     CallToolResult,
     PromptListChangedNotification,
@@ -35,14 +34,12 @@ from packetgate.state.redaction import redacted
 from packetgate.state.routing import ToolResult
 from packetgate.tools.risk.registry import Registry, launched_package
 from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.confined import SANDBOX_ERRORS
-from packetgate.tools.servers.content import result_of_answer
-from packetgate.tools.servers.messages import transport_failure
-from packetgate.tools.servers.results import to_result_async
-from packetgate.tools.servers.server import Server, StoreContent
+from packetgate.tools.servers.messages import TransportFailure, transport_failure
+from packetgate.tools.servers.results import StoreContent, result_of_answer, to_result_async
+from packetgate.tools.servers.server import Server
 from packetgate.tools.servers.session import BoundedTransport
 from packetgate.tools.servers.specs import spec_of
-from packetgate.tools.servers.stdio import ServerLog, StrayOutputError
+from packetgate.tools.servers.stdio import LoggedTransport
 from packetgate.tools.spec.default_arguments import server_folder
 from packetgate.tools.spec.descriptions import META
 from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
@@ -62,14 +59,6 @@ _PENDING_CALLS_S = 2.0
 """Longest wait for pending calls before a refused session is replaced, in seconds."""
 _PING_TIMEOUT_S = 5.0
 """Time-out of a ping, in seconds."""
-_MIN_RETRY_S = 0.5
-"""Shortest wait before a retry, in seconds."""
-_REFUSED_STATUSES = frozenset(
-    {400, 401, 402, 403, 404, 405, 406, 410, 411, 413, 414, 415, 421, 422, 426, 428, 429, 431, 451}
-)
-"""Statuses of requests that were refused before they ran."""
-_BUSY_STATUSES = frozenset({429, 502, 503, 504})
-"""Statuses after which a read is retried."""
 _CONNECTION_ERRORS = (
     anyio.ClosedResourceError,
     anyio.BrokenResourceError,
@@ -105,38 +94,33 @@ class Connection(Server):
         config: ServerConfig,
         transport: Callable[[], ClientTransport],
         *,
-        log: ServerLog | None = None,
-        store_text: StoreContent | None = None,
-        store_file: StoreContent | None = None,
+        keep: StoreContent | None = None,
+        store_texts: bool = True,
         registry: Registry | None = None,
     ) -> None:
         """Args:
         transport: opens a new transport for each session.
-        store_text: stores long texts.
-        store_file: stores attachments.
+        keep: stores attachments and, with `store_texts`, long texts.
         registry: the known servers; None for a server in this process.
         """
         super().__init__(config.name)
         self._config = config
         self._transport = transport
-        self._log = log
-        self._store_text = store_text
-        self._store_file = store_file
-        self._registry = registry
+        self._keep = keep
+        self._store_texts = store_texts
+        self._registry = registry or Registry()
         self._timeout_s = config.timeout_s or CALL_TIMEOUT_S
         self._open_lock = asyncio.Lock()
         self._client: Client[BoundedTransport] | None = None
-        self._pending = 0
-        """Number of pending calls."""
-        self._call_ended = asyncio.Event()
+        self._calls: set[asyncio.Future[None]] = set()
+        """The pending calls; each future ends with its call."""
         self._attempts = 0
         self._failed_at = 0.0
-        self._may_hang = False
-        """Whether a call timed out, and the server has not been pinged since."""
         self._foreign_problem = ""
         """The part of `problem` that is the server's or the SDK's text."""
         self._list_changes = 0
         """Number of changed tool lists that the server has announced."""
+        self._process: LoggedTransport | None = None
 
     @property
     def can_reconnect(self) -> bool:
@@ -153,34 +137,21 @@ class Connection(Server):
 
     def maintenance(self, *, retry: bool) -> Coroutine[Any, Any, None] | None:
         """Return the work that the server needs now, or None."""
-        if self.session == 0 or (self.can_reconnect and (retry or self.state == "ready")):
-            return self.connect(self.session)
-        if self.state == "ready" and self._may_hang:
-            return self.reconnect_if_needed()
-        return self._refresh() if self.state == "ready" and self.stale else None
+        is_ready = self.state == "ready"
+        if self.session == 0 or (self.can_reconnect and (retry or is_ready)):
+            return self.connect()
+        return self._refresh() if is_ready and self.stale else None
 
-    async def connect(self, old_session: int) -> None:
-        """Replace the session with that number, unless another caller did."""
-        async with self._open_lock:
-            if self.session == old_session:
-                if self.state == "ready":  # the server refuses the session, so its pending calls end soon
-                    await self._wait_for_pending_calls()
-                await self._open()
+    async def connect(self, old_session: int = -1) -> None:
+        """Open a session if there is none, if the server disconnected, or to replace `old_session`.
 
-    async def reconnect_if_needed(self) -> None:
-        """Open a new session if the server disconnected or hangs; wait if a session is being opened."""
+        Wait if another caller opens a session.
+        """
         async with self._open_lock:
-            if self._may_hang and self.state == "ready" and self._client is not None:
-                self._may_hang = False
-                try:
-                    await self._ping(self._client)
-                except _CONNECTION_ERRORS:
-                    self.fail(
-                        ServerError(
-                            f"the server hung: it answered neither a call within {self._timeout_s:g} s nor a ping"
-                        )
-                    )
-            if self.can_reconnect:
+            replaces = self.session == old_session
+            if replaces and self.state == "ready" and self._calls:  # the server refuses the session: they end soon
+                await asyncio.wait(self._calls, timeout=_PENDING_CALLS_S)
+            if replaces or self.session == 0 or self.can_reconnect:
                 await self._open()
 
     async def close(self) -> None:
@@ -197,12 +168,11 @@ class Connection(Server):
         self._attempts += 1
         self._failed_at = time.monotonic()
         self._foreign_problem = self._cause(error)
-        log = f"; its output is in {self._log.label}" if self._log else ""
-        hint = ""
-        if self.state == "connecting" and self._client is not None and (hint := self._client.transport.sandbox_hint):
-            hint = f"; {hint}"
-            if refused := self._client.transport.refused_hosts:
-                self._foreign_problem = f"{self._foreign_problem}; no connection to {refused}"
+        hint, refused = self._process.hint() if self._process and self.state == "connecting" else ("", "")
+        hint = f"; {hint}" if hint else ""
+        if refused:
+            self._foreign_problem = f"{self._foreign_problem}; no connection to {refused}"
+        log = f"; its output is in {self._process.log.label}" if self._process else ""
         super().fail(ServerError(f"{self._foreign_problem}{log}{hint}"))
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
@@ -212,24 +182,24 @@ class Connection(Server):
             problem = self.problem or "the server is still starting"
             raise ServerError(f"{server} is not available: {problem}", self._foreign_problem)
         started, meta = time.perf_counter(), {META: idempotency_key} if idempotency_key else None
-        self._pending += 1  # `connect` waits for this call, so that its ping still uses the old session
+        ended = asyncio.get_running_loop().create_future()
+        self._calls.add(ended)  # `connect` waits for this call, so that its ping still uses the old session
         try:
             answer = await self._receive_answer(client, tool, params, meta)
         except MCPError as error:
             await self._raise_if_unanswered(client, error)
             message = self._config.conceal(error.error.message)
-            result = await to_result_async(message, None, ms_since(started), is_error=True)
-            return _with_sandbox_hint(result, client)
+            return self._with_sandbox_hint(await to_result_async(message, None, ms_since(started), is_error=True))
         except _CONNECTION_ERRORS as error:
             raise self._disconnected_error(client, error) from error
         except ValidationError as error:
             cause = self._cause(error)
             raise LostCallError(f"{server} violated the protocol: {cause}", cause) from error
         finally:
-            self._pending -= 1
-            self._call_ended.set()
-        result = await result_of_answer(answer, ms_since(started), self._store_text, self._store_file)
-        return _with_sandbox_hint(result, client)
+            self._calls.discard(ended)
+            ended.set_result(None)
+        result = await result_of_answer(answer, ms_since(started), self._keep, store_texts=self._store_texts)
+        return self._with_sandbox_hint(result)
 
     async def _receive_answer(
         self, client: Client[Any], tool: str, params: dict[str, Any], meta: dict[str, Any] | None
@@ -253,45 +223,44 @@ class Connection(Server):
         except TimeoutError as error:
             if not clock.expired():
                 raise
-            self._may_hang = True
             waited_s = MAX_TIMEOUTS * timeout_s if now() >= latest else timeout_s
+            try:
+                await self._ping(client)
+            except _CONNECTION_ERRORS:
+                hung = f"the server hung: it answered neither a call within {waited_s:g} s nor a ping"
+                self._fail_session(client, ServerError(hung))
             raise TimedOutCallError(f"server {self.name!r} gave no answer within {waited_s:g} s") from error
 
     async def _raise_if_unanswered(self, client: Client[BoundedTransport], error: MCPError) -> None:
         """Raise if the call got no answer; return if the server answered it with an error."""
-        cause, server = self._cause(error), f"server {self.name!r}"
+        cause, server, failure = self._cause(error), f"server {self.name!r}", transport_failure(error)
         if await self._is_session_refused(client, error):
             raise SessionRefusedError(f"{server} no longer knows the session", cause) from error
-        failure = transport_failure(error)
-        if failure is None and not _is_connection_closed(error):
+        if failure is None:
             return
-        if failure is None or failure.kind == "broken":
+        if failure.kind == "broken":
             raise self._disconnected_error(client, error) from error
         if failure.kind == "unsent":
             self._fail_session(client, error)
-            raise ServerError(f"{server} cannot be reached: {cause}", cause, retry_after_s=0) from error
-        if failure.kind == "unreadable":
-            raise LostCallError(f"{server} gave no usable answer: {cause}", cause) from error
-        retry_after_s = max(_MIN_RETRY_S, failure.retry_after_s or 0) if failure.status in _BUSY_STATUSES else None
-        kind = ServerError if failure.status in _REFUSED_STATUSES else LostCallError
-        raise kind(f"{server} answered {cause}", cause, retry_after_s=retry_after_s) from error
+        kind = LostCallError if failure.kind == "lost" else ServerError
+        text = f"{server} gave no usable answer: {cause}"
+        raise kind(text, cause, retry_after_s=failure.retry_after_s) from error
 
-    async def _is_session_refused(self, client: Client[BoundedTransport], error: MCPError) -> bool:
-        """Whether the server refused the session, so that the call did not run: it refuses a ping in the same way."""
+    async def _is_session_refused(self, client: Client[Any], error: MCPError) -> bool:
+        """Whether the server refuses a ping as it refused a call: then it refuses the session, and the call did not
+        run.
+        """
         failure = transport_failure(error)
         if failure is None:
-            is_refusal = error.error.code != METHOD_NOT_FOUND and not _is_connection_closed(error)
+            may_be = error.error.code != METHOD_NOT_FOUND
         else:
-            is_refusal = failure.kind == "http" and 400 <= failure.status < 500 and failure.status not in _BUSY_STATUSES
-        if not is_refusal or not client.transport.is_remote or client.initialize_result is None:
+            may_be = failure.kind == "refused" and failure.retry_after_s is None
+        if not may_be or "url" not in self._config.entry or client.initialize_result is None:
             return False
-        try:
+        with suppress(*_CONNECTION_ERRORS):
             refusal = await self._ping(client)
-        except _CONNECTION_ERRORS:
-            return False
-        if refusal is None or failure is not None:
-            return refusal is not None and transport_failure(refusal) == failure
-        return (refusal.error.code, refusal.error.message) == (error.error.code, error.error.message)
+            return refusal is not None and _identity(refusal) == _identity(error)
+        return False
 
     async def _ping(self, client: Client[Any]) -> MCPError | None:
         """Return the error with which the server answers a ping, or None."""
@@ -311,25 +280,17 @@ class Connection(Server):
             case PromptListChangedNotification() | ResourceListChangedNotification():
                 self.prompt_and_resource_changes += 1
                 self.on_change()
-            case StrayOutputError(line=line) if self._log is not None:
-                await asyncio.to_thread(self._log.write, line + b"\n")
-
-    async def _wait_for_pending_calls(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_PENDING_CALLS_S):
-                while self._pending:
-                    self._call_ended.clear()
-                    await self._call_ended.wait()
 
     async def _open(self) -> None:
         self.session += 1
-        self.state, self._may_hang = "connecting", False
+        self.state = "connecting"
         await self.close()
         try:
             transport = await asyncio.to_thread(self._transport)
+            self._process = transport if isinstance(transport, LoggedTransport) else None
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 self._client = Client(
-                    transport if isinstance(transport, BoundedTransport) else BoundedTransport(transport),
+                    BoundedTransport(transport),
                     init_timeout=CONNECT_TIMEOUT_S,
                     timeout=self._timeout_s,
                     message_handler=self._on_message,
@@ -352,7 +313,7 @@ class Connection(Server):
         except _CONNECTION_ERRORS as error:
             self.fail(error)
         except (MCPError, ValidationError) as error:
-            if isinstance(error, MCPError) and error.error.code == CONNECTION_CLOSED:
+            if isinstance(error, MCPError) and transport_failure(error) == TransportFailure("broken"):
                 self.fail(error)
             else:
                 self.problem = f"the changed tools could not be listed: {self._cause(error)}"
@@ -360,10 +321,8 @@ class Connection(Server):
     async def _list_tools(self, client: Client[BoundedTransport]) -> None:
         changes = self._list_changes
         tools = await client.list_tools()
-        introduction = client.initialize_result or client.session.discover_result
-        instructions = (introduction and introduction.instructions) or ""
         version = client.server_info.version if client.server_info else ""
-        specs = await asyncio.to_thread(self._specs_of, tools, instructions, version)
+        specs = await asyncio.to_thread(self._specs_of, tools, client.instructions or "", version)
         if client is not self._client:
             return
         self.specs = specs
@@ -381,63 +340,54 @@ class Connection(Server):
 
     def _specs_of(self, tools: list[Tool], instructions: str, version: str) -> tuple[ToolSpec, ...]:
         entry = self._config.resolved_entry()
-        registry = self._registry or Registry()
         folder = Path(str(entry.get("cwd") or "."))
         launched = launched_package(entry, folder)
         depends = launched is None and _depends_on_folder(entry, folder)
-        identity = [entry, str(folder.absolute())] if depends else entry
         options: dict[str, Any] = {
             "trusted": self._config.trusted,
             "about": " ".join(instructions.split())[:MAX_INSTRUCTIONS],
-            "server_digest": digest_of(identity),
+            "server_digest": digest_of([entry, str(folder.absolute())] if depends else entry),
             "ground": server_folder(entry),
             "hosts": self._config.hosts,
         }
+        offered = [tool for tool in tools if self._config.offers(tool.name)]
+        labels = [self._registry.confirmation(launched, version, tool.name, tool.input_schema) for tool in offered]
         return tuple(
-            spec_of(
-                self.name,
-                tool,
-                **options,
-                confirmation=registry.confirmation(launched, version, tool.name, tool.input_schema),
-            )
-            for tool in tools
-            if self._config.offers(tool.name)
+            spec_of(self.name, tool, confirmation=label, **options) for tool, label in zip(offered, labels, strict=True)
         )
+
+    def _with_sandbox_hint(self, result: ToolResult) -> ToolResult:
+        """Add a hint to an error that the sandbox of a server may cause."""
+        hint, refused = self._process.hint(result.error) if self._process and result.error else ("", "")
+        if not hint:
+            return result
+        hint = f"no connection to {refused}; {hint}" if refused else hint
+        changes = {
+            "error": f"{result.error}\n[if that is the reason: {hint}]",
+            "server_part": f"{result.server_text}\n{refused}" if refused else result.server_text,
+        }
+        return result.model_copy(update=changes)
 
     def _disconnected_error(self, client: Client[BoundedTransport], error: BaseException) -> LostCallError:
         self._fail_session(client, error)
         cause = self._cause(error)
         problem = self.problem if self.state == "failed" else cause
-        return LostCallError(f"server {self.name!r} disconnected during the call: {problem}", cause)
+        text = f"server {self.name!r} disconnected during the call: {problem}"
+        return LostCallError(text, cause, retry_after_s=0)
 
     def _fail_session(self, client: Client[BoundedTransport], error: BaseException) -> None:
         if client is self._client and self.state == "ready":
             self.fail(error)
 
     def _cause(self, error: BaseException) -> str:
-        stop_reason = self._client.transport.stop_reason if self._client else ""
+        stop_reason = self._process.stop_reason if self._process else ""
         text = stop_reason or str(error).strip() or type(error).__name__
         line = text.splitlines()[0].removeprefix("Client failed to connect: ")
         return printable(redacted(self._config.conceal(line)))[:MAX_PROBLEM]
 
 
-def _with_sandbox_hint(result: ToolResult, client: Client[BoundedTransport]) -> ToolResult:
-    """Add a hint to an error that the sandbox of a server may cause."""
-    hint, refused = client.transport.sandbox_hint, client.transport.refused_hosts
-    if result.error is None or not hint or not (refused or SANDBOX_ERRORS.search(result.error)):
-        return result
-    hint = f"no connection to {refused}; {hint}" if refused else hint
-    changes = {
-        "error": f"{result.error}\n[if that is the reason: {hint}]",
-        "server_part": f"{result.server_text}\n{refused}" if refused else result.server_text,
-    }
-    return result.model_copy(update=changes)
-
-
-def _is_connection_closed(error: MCPError) -> bool:
-    """Whether the SDK reports a broken connection; the message decides, because servers may use the same code."""
-    closed = error.error.message == "Connection closed" or error.error.message.startswith("SSE stream ")
-    return closed and error.error.code == CONNECTION_CLOSED
+def _identity(error: MCPError) -> object:
+    return transport_failure(error) or (error.error.code, error.error.message)
 
 
 def _depends_on_folder(entry: Mapping[str, Any], folder: Path) -> bool:

@@ -6,31 +6,47 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, Literal
 
 import httpx2
-from fastmcp.client.transports import SSETransport, StreamableHttpTransport
+from fastmcp.client.transports import ClientTransport, SSETransport, StreamableHttpTransport
 from fastmcp.mcp_config import infer_transport_type_from_url
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCResponse, RequestId
 
 from packetgate.state.printing import printable
-from packetgate.tools.servers.messages import TransportFailure, failure_message, message_to_json, read_jsonrpc_async
-from packetgate.tools.servers.session import MAX_MESSAGE_BYTES, BoundedTransport
+from packetgate.tools.servers.messages import (
+    MAX_MESSAGE_BYTES,
+    TransportFailure,
+    failure_message,
+    message_to_json,
+    read_jsonrpc,
+)
 
 _MAX_SEARCHED_BYTES = 100_000
 """Bytes of an error's body that are searched for its first line."""
 _MAX_LINE_CHARS = 200
 _EVENT_STREAM = "text/event-stream"
 _TAG = re.compile(r"<[^>]*>")
+_BODY_HEADERS = {"content-type", "content-length", "content-encoding", "transfer-encoding"}
+_MIN_RETRY_S = 0.5
+"""Shortest wait before a retry, in seconds."""
+_REFUSED_STATUSES = frozenset(
+    {400, 401, 402, 403, 404, 405, 406, 410, 411, 413, 414, 415, 421, 422, 426, 428, 429, 431, 451}
+)
+"""Statuses of requests that were refused before they ran."""
+_BUSY_STATUSES = frozenset({429, 502, 503, 504})
+"""Statuses after which a read is retried."""
+_UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
+"""Exceptions of a request that did not reach the server."""
 
 
-def remote_transport(entry: Mapping[str, Any]) -> BoundedTransport:
+def remote_transport(entry: Mapping[str, Any]) -> ClientTransport:
     """Return the transport to a server that has a URL. `entry` is the server's resolved entry of `mcp.json`."""
     url = entry["url"]
     options: dict[str, Any] = {"headers": entry.get("headers"), "auth": entry.get("auth")}
     if (entry.get("transport") or infer_transport_type_from_url(url)) == "sse":
-        return BoundedTransport(SSETransport(url, sse_read_timeout=entry.get("sse_read_timeout"), **options))
-    return BoundedTransport(StreamableHttpTransport(url, httpx_client_factory=BoundedHttp, **options))
+        return SSETransport(url, sse_read_timeout=entry.get("sse_read_timeout"), **options)
+    return StreamableHttpTransport(url, httpx_client_factory=BoundedHttp, **options)
 
 
 class BoundedHttp(httpx2.AsyncClient):
@@ -64,69 +80,58 @@ class BoundedHttp(httpx2.AsyncClient):
                 source = httpx2.Response(200, headers=response.headers, stream=response.stream, request=request)
                 response.stream = _ReplacedStream(_readable_events(source, request_id), source)
                 return response
-            return _json_response(response, await _read_answer(response, request_id))
-        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol) as error:
-            failure, why = TransportFailure("unsent"), str(error) or type(error).__name__
-        except httpx2.TransportError as error:
-            failure, why = TransportFailure("broken"), str(error) or type(error).__name__
-        except (httpx2.StreamError, httpx2.DecodingError) as error:
-            failure, why = TransportFailure("unreadable"), str(error)
-        return _json_response(httpx2.Response(200, request=request), failure_message(request_id, why, failure))
+            answer, headers = await _read_answer(response, request_id), response.headers.multi_items()
+        except (httpx2.TransportError, httpx2.StreamError, httpx2.DecodingError) as error:
+            why, failure = str(error) or type(error).__name__, TransportFailure("lost")
+            if isinstance(error, _UNSENT):
+                why, failure = f"the server cannot be reached: {why}", TransportFailure("unsent", retry_after_s=0)
+            elif isinstance(error, httpx2.TransportError):
+                failure = TransportFailure("broken")
+            answer, headers = failure_message(request_id, why, failure), []
+        kept = [(name, value) for name, value in headers if name.lower() not in _BODY_HEADERS]
+        headers = [*kept, ("content-type", "application/json")]
+        return httpx2.Response(200, headers=headers, content=message_to_json(answer), request=request)
 
 
 def _request_id(request: httpx2.Request) -> RequestId | None:
-    try:
-        message = json.loads(request.content)
-    except (ValueError, httpx2.RequestNotRead):
-        return None
-    match message:
-        case {"jsonrpc": "2.0", "method": str(), "id": int() | str() as request_id}:
-            return request_id
+    with suppress(ValueError, httpx2.RequestNotRead):
+        match json.loads(request.content):
+            case {"jsonrpc": "2.0", "method": str(), "id": int() | str() as request_id}:
+                return request_id
     return None
 
 
 async def _read_answer(response: httpx2.Response, request: RequestId) -> JSONRPCMessage:
-    status = response.status_code
+    status, body = response.status_code, b""
     try:
         body = await response.aread()
     except (httpx2.TransportError, httpx2.StreamError):
-        if status < 400:
+        if status < 400:  # otherwise, the status alone describes the error
             raise
-        body = b""  # the status alone describes the error
     await response.aclose()
-    try:
-        message = await read_jsonrpc_async(body)
-    except (ValueError, RecursionError):
-        message = None
-    if isinstance(message, JSONRPCError) or (isinstance(message, JSONRPCResponse) and status < 400):
-        message.id = request
-        return message
-    line = _first_line(body)
+    with suppress(ValueError, RecursionError):
+        message = await read_jsonrpc(body)
+        if isinstance(message, JSONRPCError) or (isinstance(message, JSONRPCResponse) and status < 400):
+            message.id = request
+            return message
+    lines = _TAG.sub(" ", body[:_MAX_SEARCHED_BYTES].decode(errors="replace")).splitlines()
+    line = printable(next((line.strip() for line in lines if line.strip()), ""))[:_MAX_LINE_CHARS]
     why = f"HTTP {status} {response.reason_phrase}".rstrip() + (f": {line}" if line else "")
-    retry_after_s = _retry_after_s(response.headers.get("retry-after", "").strip())
     if status < 400:
-        return failure_message(request, f"the answer is not JSON-RPC: {why}", TransportFailure("unreadable", status))
-    return failure_message(request, why, TransportFailure("http", status, retry_after_s))
+        return failure_message(request, f"the answer is not JSON-RPC: {why}", TransportFailure("lost", status))
+    retry_after_s = None
+    if status in _BUSY_STATUSES:
+        retry_after_s = max(_MIN_RETRY_S, _retry_after_s(response.headers.get("retry-after", "").strip()))
+    kind: Literal["refused", "lost"] = "refused" if status in _REFUSED_STATUSES else "lost"
+    return failure_message(request, why, TransportFailure(kind, status, retry_after_s))
 
 
-def _retry_after_s(header: str) -> float | None:
+def _retry_after_s(header: str) -> float:
     if header.isdecimal():
         return float(header)
     with suppress(ValueError, OverflowError):
-        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
-    return None
-
-
-def _first_line(body: bytes) -> str:
-    lines = _TAG.sub(" ", body[:_MAX_SEARCHED_BYTES].decode(errors="replace")).splitlines()
-    return printable(next((line.strip() for line in lines if line.strip()), ""))[:_MAX_LINE_CHARS]
-
-
-def _json_response(response: httpx2.Response, message: JSONRPCMessage) -> httpx2.Response:
-    replaced = {"content-type", "content-length", "content-encoding", "transfer-encoding"}
-    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in replaced]
-    headers.append(("content-type", "application/json"))
-    return httpx2.Response(200, headers=headers, content=message_to_json(message), request=response.request)
+        return parsedate_to_datetime(header).timestamp() - time.time()
+    return 0.0
 
 
 def _media_type(response: httpx2.Response) -> str:
@@ -153,9 +158,9 @@ async def _readable_events(source: httpx2.Response, request: RequestId) -> Async
         data = event.data
         if event.event == "message" and data:
             try:
-                message = await read_jsonrpc_async(data.encode(errors="replace"))
+                message = await read_jsonrpc(data.encode(errors="replace"))
             except (ValueError, RecursionError) as error:
-                message = failure_message(request, f"the answer is not JSON: {error}", TransportFailure("unreadable"))
+                message = failure_message(request, f"the answer is not JSON: {error}", TransportFailure("lost"))
             data = message_to_json(message).decode()
         lines = [f"event: {event.event}", *([f"id: {event.id}"] if event.id else [])]
         lines += [f"retry: {event.retry}"] if event.retry is not None else []
@@ -164,11 +169,6 @@ async def _readable_events(source: httpx2.Response, request: RequestId) -> Async
 
 
 async def _limited_chunks(stream: httpx2.AsyncByteStream, problem: str) -> AsyncIterator[bytes]:
-    """Yield the bytes of a stream.
-
-    Raises:
-        StreamError: `problem` is not empty, or the stream has more than `MAX_MESSAGE_BYTES`.
-    """
     size = 0
     async for chunk in stream:
         size += len(chunk)
@@ -178,9 +178,9 @@ async def _limited_chunks(stream: httpx2.AsyncByteStream, problem: str) -> Async
 
 
 async def _limit_response(response: httpx2.Response) -> None:
+    """Let the body of a response raise StreamError if it is compressed, or too long and not a stream of events."""
     is_plain = response.headers.get("content-encoding", "identity").lower() == "identity"
-    if isinstance(response.stream, httpx2.AsyncByteStream) and not (
-        is_plain and _media_type(response) == _EVENT_STREAM
-    ):
+    is_events = is_plain and _media_type(response) == _EVENT_STREAM
+    if isinstance(response.stream, httpx2.AsyncByteStream) and not is_events:
         problem = "" if is_plain else "the answer is compressed, although compression was not requested"
         response.stream = _ReplacedStream(_limited_chunks(response.stream, problem), response.stream)

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from packetgate.state.codes import Code
-from packetgate.state.errors import CallRefusedError, LostCallError, ServerError, SessionRefusedError
+from packetgate.state.errors import CallRefusedError, ServerError, SessionRefusedError
 from packetgate.state.routing import Risk, ToolResult
 from packetgate.state.sections import ServerHealth
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -67,9 +67,10 @@ class McpHub:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for task in self._tasks.values():
+        tasks = [*self._tasks.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(server.close() for server in self._servers.values()), return_exceptions=True)
 
     def start(self) -> None:
@@ -80,8 +81,7 @@ class McpHub:
     @property
     def starting(self) -> tuple[str, ...]:
         """Names of the starting servers, sorted."""
-        running = (name for name, task in self._tasks.items() if not task.done())
-        return tuple(sorted(name for name in running if self._servers[name].state == "connecting"))
+        return tuple(sorted(name for name in self._tasks if self._servers[name].state == "connecting"))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,30 +96,23 @@ class McpHub:
         with `wait_for_all`.
         """
         self.maintain_servers()
-        limit_s = self._patience_s
         if self._was_started_early and not wait_for_all:
-            await self._wait(self._tasks, min(EARLY_START_PATIENCE_S, limit_s), mark=False)
+            await self._wait(self._tasks, min(EARLY_START_PATIENCE_S, self._patience_s), mark=False)
             if any(server.state == "ready" for server in self._offered_servers().values()):
                 return await self.current_catalogue()
-        await self._wait(self._tasks, limit_s)
+        await self._wait(self._tasks, self._patience_s)
         return await self.current_catalogue()
 
     def maintain_servers(self, *, retry: bool = True) -> None:
-        """Start new servers, list the tools of changed servers, and ping servers that may hang, in the background.
-
-        With `retry`, also restart failed servers.
-        """
+        """In the background, start new servers, list changed tools and, with `retry`, restart failed servers."""
         for server in self._servers.values():
-            running = self._tasks.get(server.name)
-            if (running is None or running.done()) and (work := server.maintenance(retry=retry)):
-                task = asyncio.create_task(work, name=f"server {server.name}")
-                task.add_done_callback(lambda _: self.tools_changed.set())
-                self._tasks[server.name] = task
+            if server.name not in self._tasks and (work := server.maintenance(retry=retry)):
+                self._tasks[server.name] = task = asyncio.create_task(work, name=server.name)
+                task.add_done_callback(self._note_end)
                 self._awaited.discard(server.name)
 
     async def current_catalogue(self) -> Catalogue:
         """Return the tools of the servers that are connected now, without waiting."""
-        self._collect_finished()
         async with self._catalogue_lock:  # so that a concurrent turn does not use an outdated catalogue
             by_server = tuple(server.specs for server in self._offered_servers().values())
             if by_server != self._last_specs:
@@ -168,9 +161,8 @@ class McpHub:
         spec = self.last_catalogue.get(tool_name)
         if spec is None:
             raise CallRefusedError(f"there is no tool {tool_name!r}", code=Code.TOOL_UNKNOWN)
-        server = self._servers[spec.server]
-        await server.reconnect_if_needed()
-        attempt = 0
+        server, attempt = self._servers[spec.server], 0
+        await server.connect()
         while True:
             only_reads = spec.risk is Risk.READ and judge_call(spec, params).risk is Risk.READ
             if not only_reads and server.state == "ready" and not _is_unchanged(spec, server):
@@ -181,9 +173,13 @@ class McpHub:
             try:
                 return await server.call(spec.upstream_name, {**spec.default_args, **params}, idempotency_key)
             except ServerError as error:
-                if not isinstance(error, SessionRefusedError) and not only_reads:
+                is_refused, wait_s = isinstance(error, SessionRefusedError), error.retry_after_s
+                if not is_refused and (not only_reads or wait_s is None or wait_s > MAX_RETRY_AFTER_S):
                     raise
-                await _prepare_retry(attempt, error, server, session)
+                has_ended = is_refused or server.session != session or server.state != "ready"
+                if attempt >= (2 if has_ended else MAX_ATTEMPTS):
+                    raise
+                await (server.connect(old_session=session) if has_ended else asyncio.sleep(wait_s or 0))
 
     def _offered_servers(self) -> dict[str, Server]:
         independent = {name: server for name, server in self._servers.items() if not server.requires_path_server}
@@ -192,38 +188,21 @@ class McpHub:
 
     async def _wait(self, names: Collection[str], limit_s: float, *, mark: bool = True) -> None:
         """Wait for the tasks of servers for which no caller has waited; with `mark`, no later call waits for them."""
-        names = [name for name in names if name not in self._awaited]
-        pending = {name: self._tasks[name] for name in names if name in self._tasks and not self._tasks[name].done()}
+        pending = {name: task for name, task in self._tasks.items() if name in names and name not in self._awaited}
         ready = {name for name in pending if self._servers[name].state == "ready"}
         for group, group_limit_s in ((pending.keys() - ready, limit_s), (ready, min(limit_s, REFRESH_PATIENCE_S))):
             if group:
                 await asyncio.wait([pending[name] for name in group], timeout=group_limit_s)
         self._awaited.update(pending if mark else ready)
-        self._collect_finished()
 
-    def _collect_finished(self) -> None:
-        for name in [name for name, task in self._tasks.items() if task.done()]:
-            task = self._tasks.pop(name)
-            error = None if task.cancelled() else task.exception()
-            if isinstance(error, Exception):
-                log.error("server %s failed unexpectedly", name, exc_info=error)
-                self._servers[name].fail(error)
-            elif error is not None:
-                raise error
-
-
-async def _prepare_retry(attempt: int, error: ServerError, server: Server, session: int) -> None:
-    """Open a new session or wait, so that a call can be sent again; raise `error` if it must not be sent again."""
-    refused = isinstance(error, SessionRefusedError)
-    disconnected = server.session != session or server.state != "ready"
-    if refused or (disconnected and (isinstance(error, LostCallError) or error.retry_after_s is not None)):
-        if attempt > 1:
-            raise error
-        await server.connect(old_session=session)
-    elif error.retry_after_s is None or error.retry_after_s > MAX_RETRY_AFTER_S or attempt >= MAX_ATTEMPTS:
-        raise error
-    else:
-        await asyncio.sleep(error.retry_after_s)
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        name = task.get_name()
+        if self._tasks.get(name) is task:
+            del self._tasks[name]
+        if not task.cancelled() and (error := task.exception()):
+            log.error("server %s failed unexpectedly", name, exc_info=error)
+            self._servers[name].fail(error)
+        self.tools_changed.set()
 
 
 def _is_unchanged(spec: ToolSpec, server: Server) -> bool:

@@ -1,9 +1,9 @@
-"""Open the hub of configured servers, built-in tools and chains."""
+"""Open the hub of configured servers and built-in tools."""
 
 import asyncio
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import ValidationError
 
 from packetgate.state.base import ms_since
-from packetgate.state.errors import ConfigError
 from packetgate.state.redaction import learn_entry_secrets, learn_secret
 from packetgate.state.routing import Risk, ToolResult
 from packetgate.tools.builtin.changing import moving_tools, writing_tools
@@ -24,7 +23,6 @@ from packetgate.tools.builtin.searching import embedding_tools, searching_tools
 from packetgate.tools.builtin.tool import BUILT_IN, BuiltinTool
 from packetgate.tools.builtin.undo_store import UndoStore
 from packetgate.tools.builtin.undoing import undoing_tools
-from packetgate.tools.catalogue.chains import CHAINS, ToolChain
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.policy.rules import Rule
 from packetgate.tools.ranking.ranking import Ranker
@@ -33,7 +31,6 @@ from packetgate.tools.servers.config import BUILT_IN_NAMES, McpConfig, ServerCon
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.servers.results import to_result_async
 from packetgate.tools.servers.server import Server
-from packetgate.tools.spec.descriptions import brief_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.result_store import ResultStore
 
@@ -82,44 +79,6 @@ class BuiltinServer(Server):
         return await to_result_async(text, structured, took_ms, is_error=failed, complete=True, store_text=store_text)
 
 
-class ChainServer(Server):
-    """Server of the chains of `packetgate.toml`. A call returns the names of the steps, and the graph calls them."""
-
-    def __init__(self, chains: Mapping[str, ToolChain]) -> None:
-        super().__init__(CHAINS)
-        self._chains = chains
-
-    def tool_specs(self) -> Iterable[ToolSpec]:
-        """Return the definitions of the server's tools."""
-        return (_chain_spec(name, chain) for name, chain in self._chains.items())
-
-    async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        """Return a result that names the steps of the chain."""
-        steps = ", ".join(step.tool for step in self._chains[tool].steps)
-        return ToolResult(success=True, output=f"the steps of the chain follow: {steps}", server_part="")
-
-
-def _chain_spec(name: str, chain: ToolChain) -> ToolSpec:
-    schema = {
-        "type": "object",
-        "properties": {name: {"type": "string", "description": text} for name, text in chain.parameters.items()},
-        "required": [*chain.parameters],
-        "additionalProperties": False,
-    }
-    return ToolSpec(
-        name=f"{CHAINS}.{name}",
-        server=CHAINS,
-        upstream_name=name,
-        full=chain.description,
-        brief=brief_of(chain.description),
-        input_schema=schema,
-        risk=Risk.READ,
-        risk_reasons=("the chain itself changes nothing: each of its steps passes the gate",),
-        risk_source="built in",
-        open_world=False,
-    )
-
-
 async def open_hub(
     config: McpConfig,
     root: Path,
@@ -139,18 +98,10 @@ async def open_hub(
     """Return the hub of the configured servers, the built-in servers and `other_servers`; it is not entered yet.
 
     Args:
-        caller_reads_results: whether the caller reads long results itself. Such a caller makes single calls, and gets
-            no chains.
+        caller_reads_results: whether the caller reads long results itself.
         registry_file: a registry of known servers, used instead of the shipped one if it is newer.
-
-    Raises:
-        ConfigError: a server has the reserved name of the chains.
     """
     servers = [*other_servers]
-    if preferences is not None and preferences.chains and not caller_reads_results:
-        if CHAINS in [*(server.name for server in servers), *(server.name for server in config.servers)]:
-            raise ConfigError(f"the server name {CHAINS!r} is reserved for chains in packetgate.toml: rename it")
-        servers.append(ChainServer(preferences.chains))
     if config.servers:
         can_read_stored = caller_reads_results or config.builtin != "none"
 
@@ -189,37 +140,23 @@ def new_connection(
     from packetgate.tools.servers.http import remote_transport
     from packetgate.tools.servers.stdio import LoggedTransport, ServerLog
 
-    log = ServerLog(log_dir / f"{config.name}.log") if "command" in config.entry else None
+    log, homes = ServerLog(log_dir / f"{config.name}.log"), log_dir.with_name("servers")
+    known, settings = registry or Registry(), sandbox or SandboxSettings(mode="off")
 
     def transport() -> "ClientTransport":
         entry = config.resolved_entry()
         learn_entry_secrets(config.name, entry)
         for name, value in config.variables().items():
             learn_secret(name, value)
-        if log is None:
+        if "command" not in entry:
             return remote_transport(entry)
         log.start()
         inherited = {name: os.environ[name] for name in NETWORK_VARIABLES if name in os.environ}
-        command = [entry["command"], *entry.get("args", ())]
-        environment = {**inherited, **entry.get("env", {})}
-        return LoggedTransport(
-            command,
-            entry.get("cwd"),
-            environment,
-            log,
-            server_confinement(
-                config.name,
-                entry,
-                sandbox or SandboxSettings(mode="off"),
-                registry or Registry(),
-                log_dir.with_name("servers"),
-            ),
-        )
+        command, environment = [entry["command"], *entry.get("args", ())], {**inherited, **entry.get("env", {})}
+        confinement = server_confinement(config.name, entry, settings, known, homes)
+        return LoggedTransport(command, entry.get("cwd"), environment, log, confinement)
 
-    store = kept.keep if kept else None
-    return Connection(
-        config, transport, log=log, store_text=store if store_texts else None, store_file=store, registry=registry
-    )
+    return Connection(config, transport, keep=kept.keep if kept else None, store_texts=store_texts, registry=registry)
 
 
 def builtin_servers(

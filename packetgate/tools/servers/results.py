@@ -1,19 +1,126 @@
-"""Make the result of a call: redact its text and structured content, limit their size, and store a long text."""
+"""Make the result of a call: describe media, redact and limit texts and structured content, and store long texts."""
 
 import asyncio
 import json
+from base64 import b64decode
+from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
+
+from mcp_types import CallToolResult, TextContent
 
 from packetgate.state.base import ErrorType, is_storable
 from packetgate.state.codes import Code
+from packetgate.state.printing import byte_size
 from packetgate.state.redaction import redacted, redacted_data
-from packetgate.state.routing import ResultAttachment, ToolResult
-from packetgate.tools.servers.server import StoreContent
+from packetgate.state.routing import MAX_ATTACHMENTS, ResultAttachment, ToolResult
+from packetgate.tools.attached.media import matches_declaration, normalized_media_type
+from packetgate.tools.servers.messages import MAX_ANSWER_PARTS
 from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, MAX_STORED_CHARS
 
+StoreContent = Callable[[str | bytes], str]
+"""Function that stores a text or a file and returns its handle."""
 MAX_OUTPUT_CHARS = 100_000
 _MAX_LINE_CHARS = 120
 """Maximum length of structured content on one line. Longer JSON is indented."""
+
+
+async def result_of_answer(
+    answer: CallToolResult, took_ms: float, keep: StoreContent | None = None, *, store_texts: bool = True
+) -> ToolResult:
+    """Return a server's answer as the result of a call.
+
+    In the result's text, a line in brackets describes each part that is not text. In the structured content, the same
+    lines replace base64.
+
+    Args:
+        keep: stores the bytes of an attachment and, with `store_texts`, a long text.
+    """
+    texts = [block.text for block in answer.content if isinstance(block, TextContent)]
+    length = sum(map(len, texts)) + len(str(answer.structured_content or ""))
+    if length <= MAX_SHOWN_CHARS and len(texts) == len(answer.content):
+        return _result(answer, took_ms, keep, store_texts)
+    return await asyncio.to_thread(_result, answer, took_ms, keep, store_texts)
+
+
+def _result(answer: CallToolResult, took_ms: float, keep: StoreContent | None, store_texts: bool) -> ToolResult:
+    lines: list[str] = []
+    attachments: list[ResultAttachment] = []
+    media_lines: dict[str, str] = {}
+    """By the base64 text of a media part, the line that describes it."""
+    parts = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in answer.content]
+    for part in parts:
+        kind, content = part["type"], part.get("resource", part)
+        key = "blob" if content is not part else "data" if kind in {"image", "audio"} else ""
+        if key in content:
+            encoded = content.pop(key)
+            try:
+                data = b64decode("".join(encoded.split()), validate=True)
+            except ValueError:
+                data = None
+            if encoded not in media_lines:
+                media_lines[encoded] = _attach(kind, content, data, attachments, keep)
+            lines.append(media_lines[encoded])
+            part |= {"sha256": "" if data is None else sha256(data).hexdigest(), "fallback_text": lines[-1]}
+        elif kind == "resource_link":
+            title, size = part.get("title"), part.get("size")
+            facts = [part["name"], title if title != part["name"] else "", part["uri"], part.get("mimeType")]
+            facts += [byte_size(size) if size is not None else ""]
+            described = f": {part['description']}" if part.get("description") else ""
+            lines.append(f"[resource {' '.join((', '.join(filter(None, facts)) + described).split())}]")
+        else:
+            lines.append(content.get("text", f"[{kind}]"))
+    is_plain_text = len(parts) == 1 and parts[0].keys() == {"type", "text"}
+    return to_result(
+        "\n".join(lines),
+        _without_media(answer.structured_content, media_lines) if media_lines else answer.structured_content,
+        took_ms,
+        is_error=bool(answer.is_error),
+        cut=len(answer.content) > MAX_ANSWER_PARTS,
+        store_text=keep if store_texts else None,
+        attachments=tuple(attachments),
+        parts=() if is_plain_text else tuple(parts),
+        meta=answer.meta,
+    )
+
+
+def _attach(
+    kind: Any,
+    content: dict[str, Any],
+    data: bytes | None,
+    attachments: list[ResultAttachment],
+    keep: StoreContent | None,
+) -> str:
+    """Add a media part to the attachments, and return the line that describes it."""
+    uri = str(content.get("uri", ""))
+    mime_type = normalized_media_type(content.get("mimeType") or "")
+    label = f"{kind} {uri}, " if uri else f"{kind} "
+    if len(attachments) == MAX_ATTACHMENTS:
+        return f"[{label}{mime_type}, left out: a result has at most {MAX_ATTACHMENTS} attachments]"
+    if data is None:
+        return f"[{label}{mime_type}, left out: invalid base64]"
+    file_name = redacted(uri).rstrip("/").rsplit("/", 1)[-1]
+    attachment = ResultAttachment(
+        kind=kind if matches_declaration(kind, mime_type, data) else "binary",
+        mime_type=mime_type,
+        size=len(data),
+        sha256=sha256(data).hexdigest(),
+        name="".join(char for char in file_name if char.isprintable())[:200],
+        handle=keep(data) if keep else "",
+    )
+    attachments.append(attachment)
+    return f"[{attachment.described_as(uri)}{attachment.handle and f', {attachment.handle}'}]"
+
+
+def _without_media(value: Any, media_lines: dict[str, str]) -> Any:
+    match value:
+        case str():
+            return media_lines.get(value, value) if value else value
+        case list():
+            return [_without_media(inner, media_lines) for inner in value]
+        case dict():
+            return {key: _without_media(inner, media_lines) for key, inner in value.items()}
+    return value
 
 
 def to_result(
@@ -38,10 +145,14 @@ def to_result(
         store_text: stores a text that is too long to show.
     """
     server_text, structured = redacted(text[:MAX_STORED_CHARS]), redacted_data(structured)
-    repeats = not structured or _repeats_structured(server_text, structured)
+    content = _if_small(structured) if isinstance(structured, dict) else None
+    output_field, same, repeats = "", False, not structured
+    if isinstance(structured, dict) and structured:
+        is_only = list(structured.values()) == [server_text] and is_storable(structured)
+        output_field = next(iter(structured)) if is_only else ""
+        same = is_only or _json_or_text(server_text) == structured
+        repeats = same or _is_only_value(server_text, [*structured.values()])
     text = server_text if complete or repeats else "\n".join(filter(None, [server_text, to_json_text(structured)]))
-    content, output_field = _storable(structured), _wrapper(server_text, structured)
-    same = _is_same_content(server_text, structured)
     length = len(text)
     handle = store_text(text) if store_text and length > MAX_SHOWN_CHARS and not is_error else ""
     if length > MAX_OUTPUT_CHARS:
@@ -64,7 +175,7 @@ def to_result(
         truncated=cut,
         attachments=attachments,
         parts=_if_small(redacted_data([*parts])) or (),
-        meta=_storable(redacted_data(meta)),
+        meta=_if_small(redacted_data(meta)),
     )
 
 
@@ -86,27 +197,12 @@ def to_json_text(structured: Any) -> str:
     return line if len(line) <= _MAX_LINE_CHARS else json.dumps(structured, ensure_ascii=False, indent=2, default=str)
 
 
-def _repeats_structured(text: str, structured: Any) -> bool:
-    """Whether a text repeats the structured content or its only value, as JSON or with one line for each item."""
-    if _is_same_content(text, structured):
-        return True
-    if not isinstance(structured, dict) or len(structured) != 1:
-        return False
-    (value,) = structured.values()
+def _is_only_value(text: str, values: list[Any]) -> bool:
+    """Whether a text repeats the only value, as JSON or with one line for each item."""
     lines = text.splitlines()
-    return value in (_json_or_text(text), lines) or (
-        isinstance(value, list) and len(value) == len(lines) and value == [_json_or_text(line) for line in lines]
+    return len(values) == 1 and (
+        values[0] in (_json_or_text(text), lines) or values[0] == [_json_or_text(line) for line in lines]
     )
-
-
-def _is_same_content(text: str, structured: Any) -> bool:
-    return isinstance(structured, dict) and (bool(_wrapper(text, structured)) or _json_or_text(text) == structured)
-
-
-def _wrapper(text: str, structured: Any) -> str:
-    """Return the only key of structured content whose value is the text; empty for other structured content."""
-    same = isinstance(structured, dict) and list(structured.values()) == [text]
-    return next(iter(structured), "") if same and is_storable(structured) else ""
 
 
 def _json_or_text(text: str) -> Any:
@@ -114,10 +210,6 @@ def _json_or_text(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):  # not JSON, or too deeply nested
         return text
-
-
-def _storable(content: Any) -> dict[str, Any] | None:
-    return _if_small(content) if isinstance(content, dict) and is_storable(content) else None
 
 
 def _if_small(content: Any) -> Any:

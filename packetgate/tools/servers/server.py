@@ -11,12 +11,12 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 if TYPE_CHECKING:
     from fastmcp import Client
 
-StoreContent = Callable[[str | bytes], str]
-"""Function that stores a text or a file and returns its handle."""
-
 
 class Server:
     """A server of tools in this process. The subclass `Connection` is an MCP server."""
+
+    requires_path_server = False
+    """Whether the server's tools are offered only if another server has a tool that takes paths."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -27,8 +27,6 @@ class Server:
         """One line for each tool that is not offered, or whose schema was shortened."""
         self.stale = False
         """Whether the server announced changed tools that have not been listed yet."""
-        self.requires_path_server = False
-        """Whether the server's tools are offered only if another server has a tool that takes paths."""
         self.session = 0
         """Number of the session or connection attempt; 0: none yet."""
         self.on_change: Callable[[], None] = lambda: None
@@ -48,20 +46,16 @@ class Server:
         """Return the definitions of the server's tools."""
         raise NotImplementedError
 
-    async def connect(self, old_session: int) -> None:
-        """Replace the session with the number `old_session`, unless another caller has replaced it."""
-        self.session = old_session + 1
-        self.specs = tuple(self.tool_specs())
-        self.state = "ready"
+    async def connect(self, old_session: int = -1) -> None:
+        """Open a session if there is none, if the server disconnected, or to replace `old_session`."""
+        if self.session == 0:
+            self.session, self.specs, self.state = 1, tuple(self.tool_specs()), "ready"
 
     def maintenance(self, *, retry: bool) -> Coroutine[Any, Any, None] | None:
-        """Return the work that the server needs now: to start, to reconnect after a failure (with `retry`), to answer
-        a ping, or to list its tools. Return None if it needs none.
+        """Return the work that the server needs now: to start, to reconnect after a failure (with `retry`), or to
+        list its tools. Return None if it needs none.
         """
-        return self.connect(0) if self.session == 0 else None
-
-    async def reconnect_if_needed(self) -> None:
-        """Open a new session if the server disconnected."""
+        return self.connect() if self.session == 0 else None
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Call a tool by the server's name for it.

@@ -1,25 +1,26 @@
 """Client sessions that accept only valid tools and results, and limit the size of a message."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from fastmcp.client.transports import ClientTransport, SSETransport, StreamableHttpTransport
+from fastmcp.client.transports import ClientTransport
 from fastmcp.client.transports.base import TransportOptions
-from mcp import ClientSession
+from mcp import ClientSession, MCPError
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
 from mcp_types import CallToolResult
 from mcp_types.methods import validate_server_result
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from packetgate.tools.servers.definitions import usable_tools
 from packetgate.tools.servers.messages import readable_answer, without_nulls
 
-MAX_MESSAGE_BYTES = 32_000_000
-"""Longest message of a server. A longer one ends the session or, over HTTP, the request."""
+_VERSION = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
 
 
 class BoundedSession(ClientSession):
@@ -49,19 +50,25 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None, **inner: Any
     ) -> dict[str, Any]:
-        answer: dict[str, Any] = await super().send_raw_request(method, params, opts, **inner)
+        try:
+            answer: dict[str, Any] = await super().send_raw_request(method, params, opts, **inner)
+        except MCPError as error:  # some servers refuse an unknown version, and name theirs in the error
+            named = {*_VERSION.findall(f"{error.error.message} {error.error.data}")} & {*HANDSHAKE_PROTOCOL_VERSIONS}
+            if method != "initialize" or not named:
+                raise
+            params = {**(params or {}), "protocolVersion": max(named)}
+            answer = await super().send_raw_request(method, params, opts, **inner)
+        check = partial(validate_server_result, method, self._session.protocol_version or "")
         if method == "tools/call":
-            return readable_answer(answer, partial(self._validate, method))
+            return readable_answer(answer, check)
         answer = without_nulls(answer)
         if method != "tools/list" or not isinstance(answer.get("tools"), list):
             return answer
         if not (params or {}).get("cursor"):
             self._names, self._session.left_out, self._session.changed = set(), [], []
-
-        def check(tool: dict[str, Any]) -> None:
-            self._validate(method, {**answer, "tools": [tool]})
-
-        tools, left_out, changed = await asyncio.to_thread(usable_tools, answer["tools"], self._names, check)
+        tools, left_out, changed = await asyncio.to_thread(
+            usable_tools, answer["tools"], self._names, lambda tool: check({**answer, "tools": [tool]})
+        )
         self._session.left_out += left_out
         self._session.changed += changed
         return {**answer, "tools": tools}
@@ -72,17 +79,12 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
         finally:
             self._session.has_ended = True
 
-    def _validate(self, method: str, result: dict[str, Any]) -> None:
-        version = self._session.protocol_version
-        if version is not None:
-            validate_server_result(method, version, result)
-
 
 class BoundedTransport(ClientTransport):
     """A transport that opens bounded sessions."""
 
     def __init__(self, inner: ClientTransport) -> None:
-        self._inner = inner
+        self.inner = inner
         self.legacy_only = inner.legacy_only
         self.session: BoundedSession | None = None
 
@@ -92,37 +94,10 @@ class BoundedTransport(ClientTransport):
     ) -> AsyncIterator[ClientSession]:
         """Open a bounded session over the inner transport."""
         options = TransportOptions(session_class=BoundedSession)
-        async with self._inner.connect_session(transport_options=options, **session) as opened:
+        async with self.inner.connect_session(transport_options=options, **session) as opened:
             self.session = opened if isinstance(opened, BoundedSession) else None
             yield opened
 
-    def get_session_id(self) -> str | None:
-        """Return the session id of an HTTP server."""
-        return self._inner.get_session_id()
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether the server is reached over HTTP."""
-        return isinstance(self._inner, StreamableHttpTransport | SSETransport)
-
-    @property
-    def stop_reason(self) -> str:
-        """Why Packetgate stopped the server; empty if it did not."""
-        stop_reason: str = getattr(self._inner, "stop_reason", "")
-        return stop_reason
-
-    @property
-    def sandbox_hint(self) -> str:
-        """What an error should say that the server's sandbox may cause; empty without a sandbox."""
-        sandbox_hint: str = getattr(self._inner, "sandbox_hint", "")
-        return sandbox_hint
-
-    @property
-    def refused_hosts(self) -> str:
-        """The newest hosts that the server could not reach, as it wrote them."""
-        refused_hosts: str = getattr(self._inner, "refused_hosts", "")
-        return refused_hosts
-
     async def close(self) -> None:
         """Close the inner transport."""
-        await self._inner.close()  # type: ignore[no-untyped-call]
+        await self.inner.close()  # type: ignore[no-untyped-call]

@@ -6,10 +6,10 @@ import os
 import shutil
 import signal
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 import anyio
 from anyio.abc import Process
@@ -22,19 +22,18 @@ from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 
 from packetgate.state.redaction import redacted
-from packetgate.tools.builtin.confinement import Confinement, Identities, Wrapper, is_replaced
+from packetgate.tools.builtin.confinement import Confinement, Wrapper, is_replaced
 from packetgate.tools.builtin.limits import INTERVAL_S, excess_of, max_memory_bytes
-from packetgate.tools.servers.confined import HOSTS_HINT, SANDBOX_HINT
+from packetgate.tools.servers.confined import HOSTS_HINT, SANDBOX_ERRORS, SANDBOX_HINT
 from packetgate.tools.servers.host_filter import HostFilter
-from packetgate.tools.servers.messages import message_to_json, read_jsonrpc_async, unreadable_answer
-from packetgate.tools.servers.session import MAX_MESSAGE_BYTES
+from packetgate.tools.servers.messages import MAX_MESSAGE_BYTES, message_to_json, read_jsonrpc, unreadable_answer
 
 MAX_LOG_BYTES = 1_000_000
 """Size of a log at which its older half is deleted, in bytes."""
 _GRACE_S = 2.0
 """Longest wait for a server to exit after its input is closed, and again after SIGTERM, in seconds."""
 
-_MessageStream = MemoryObjectSendStream[SessionMessage | Exception]
+_T = TypeVar("_T")
 
 
 class ServerLog:
@@ -88,16 +87,8 @@ class ServerLog:
             self.write(rest)
 
 
-class StrayOutputError(ValueError):
-    """A server wrote a line that is not a message."""
-
-    def __init__(self, line: bytes) -> None:
-        super().__init__(line[:100])
-        self.line = line
-
-
 class LoggedTransport(ClientTransport):
-    """A stdio transport that logs standard error, and kills a server that writes too long a line."""
+    """A stdio transport that logs what is not a message, and kills a server that writes too long a line."""
 
     def __init__(
         self,
@@ -110,7 +101,7 @@ class LoggedTransport(ClientTransport):
         self._command = command
         self._cwd = cwd
         self._env = get_default_environment() | env
-        self._log = log
+        self.log = log
         self.confinement = confinement
         """What the server may use; None: what the user may."""
         self.stop_reason = ""
@@ -118,93 +109,68 @@ class LoggedTransport(ClientTransport):
         self._host_filter: HostFilter | None = None
         self._start_mark: Path | None = None
 
-    @property
-    def sandbox_hint(self) -> str:
-        """What an error should say that the sandbox may cause; empty without a sandbox."""
-        if self.confinement is None:
-            return ""
-        return f"{HOSTS_HINT}; {SANDBOX_HINT}" if self.confinement.hosts else SANDBOX_HINT
-
-    @property
-    def refused_hosts(self) -> str:
-        """The newest hosts that the server could not reach, as it wrote them; secrets are redacted."""
-        return redacted(", ".join(self._host_filter.refused[-3:])) if self._host_filter else ""
+    def hint(self, error: str = "") -> tuple[str, str]:
+        """Return what to say about an error that the sandbox may cause (empty: every error), and the newest hosts that
+        the server could not reach, as it wrote them. Return empty texts for other errors.
+        """
+        refused = redacted(", ".join(self._host_filter.refused[-3:])) if self._host_filter else ""
+        if self.confinement is None or not (refused or not error or SANDBOX_ERRORS.search(error)):
+            return "", ""
+        return f"{HOSTS_HINT}; {SANDBOX_HINT}" if self.confinement.hosts else SANDBOX_HINT, refused
 
     @asynccontextmanager
     async def connect_session(
         self, *, transport_options: TransportOptions | None = None, **session: Any
     ) -> AsyncIterator[ClientSession]:
         """Start the server and open a session; on exit, stop the server and its children."""
-        options = transport_options or TransportOptions()
+        options, wrapper = transport_options or TransportOptions(), None
+        prefix, env, inherited = list[str](), self._env, list[int]()
+        received, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        writing, sent = anyio.create_memory_object_stream[SessionMessage](0)
         self.stop_reason = ""
         async with AsyncExitStack() as stack:
-            wrapper = await stack.enter_async_context(self._wrapper())
-            command, env, inherited = [*wrapper.command] if wrapper else [], self._env, []
-            if self.confinement is not None and self.confinement.hosts:
-                hosts = self._host_filter = stack.enter_context(HostFilter(self.confinement.hosts, self._log.write))
-                command, env, inherited = [*command, *hosts.command], env | hosts.environment, [hosts.channel]
-            with self._log.pipe() as errors:
+            if self.confinement is not None:
+                wrapper = await stack.enter_async_context(self._wrapper(self.confinement))
+                prefix = wrapper.command
+                if self.confinement.hosts:
+                    hosts = self._host_filter = stack.enter_context(HostFilter(self.confinement.hosts, self.log.write))
+                    prefix, env, inherited = [*prefix, *hosts.command], env | hosts.environment, [hosts.channel]
+            with self.log.pipe() as errors:
                 process = await anyio.open_process(
-                    [*command, *self._command],
+                    [*prefix, *self._command],
                     stderr=errors,
                     env=env,
                     cwd=self._cwd,
                     start_new_session=True,
                     pass_fds=inherited,
                 )
-            async with self._open_session(process, options, session, wrapper) as opened:
-                yield opened
+            async with received, reading, writing, sent, anyio.create_task_group() as tasks:
+                tasks.start_soon(self._read, process, received)
+                tasks.start_soon(_write, process, sent)
+                if wrapper is not None:
+                    tasks.start_soon(self._watch, process, wrapper)
+                if self._host_filter is not None:
+                    tasks.start_soon(self._host_filter.serve)
+                try:
+                    async with options.session_class(reading, writing, **session) as opened:
+                        yield opened
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await _end_process(process)
+                    tasks.cancel_scope.cancel()
 
     @asynccontextmanager
-    async def _wrapper(self) -> AsyncIterator[Wrapper | None]:
-        """Yield what confines the server; None without a sandbox."""
-        if self.confinement is None:
-            yield None
-            return
+    async def _wrapper(self, confinement: Confinement) -> AsyncIterator[Wrapper]:
         program = self._command[0]
         in_folder = str(Path(self._cwd or "", program)) if os.sep in program else program
         if shutil.which(in_folder, path=self._env.get("PATH")) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
-        opened = self._confined(self.confinement, program)
-        with anyio.CancelScope(shield=True):
-            wrapper = await anyio.to_thread.run_sync(opened.__enter__)
-        try:
-            yield wrapper
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(opened.__exit__, None, None, None)
-
-    @contextmanager
-    def _confined(self, confinement: Confinement, program: str) -> Iterator[Wrapper]:
-        with ExitStack() as stack:
+        async with AsyncExitStack() as stack:
             if confinement.home is not None:
-                self._start_mark = stack.enter_context(_marked_start(confinement.home))
-            yield stack.enter_context(confinement.wrapper(program, self._env))
+                self._start_mark = await stack.enter_async_context(_in_thread(_marked_start(confinement.home)))
+            yield await stack.enter_async_context(_in_thread(confinement.wrapper(program, self._env)))
 
-    @asynccontextmanager
-    async def _open_session(
-        self, process: Process, options: TransportOptions, session: dict[str, Any], wrapper: Wrapper | None
-    ) -> AsyncIterator[ClientSession]:
-        received, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        writing, sent = anyio.create_memory_object_stream[SessionMessage](0)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._read, process, received)
-            tasks.start_soon(_write, process, sent)
-            if self.confinement is not None and wrapper is not None:
-                tasks.start_soon(self._watch, process, self.confinement, wrapper.protected)
-            if self._host_filter is not None:
-                tasks.start_soon(self._host_filter.serve)
-            try:
-                async with options.session_class(reading, writing, **session) as opened:
-                    yield opened
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await _end_process(process)
-                tasks.cancel_scope.cancel()
-                for stream in (received, reading, writing, sent):
-                    stream.close()
-
-    async def _read(self, process: Process, messages: _MessageStream) -> None:
+    async def _read(self, process: Process, messages: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
         assert process.stdout is not None  # noqa: S101
         line = bytearray()
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
@@ -212,26 +178,43 @@ class LoggedTransport(ClientTransport):
                 async for chunk in process.stdout:
                     *ends, rest = chunk.split(b"\n")
                     for end in ends:
-                        is_message = await _deliver(bytes(line + end), messages)
+                        message = await self._message(bytes(line + end))
                         line.clear()
-                        if is_message and self._start_mark is not None:
-                            await anyio.to_thread.run_sync(self._start_mark.write_bytes, b"")
-                            self._start_mark = None
+                        if message is not None:
+                            await messages.send(message)
                     line += rest
                     if len(line) > MAX_MESSAGE_BYTES:
                         self._stop(process, f"it wrote a line of more than {MAX_MESSAGE_BYTES // 10**6} MB")
-                        return
+                        break
+            async for _ in process.stdout:  # otherwise, the pipe stays open
+                pass
 
-    async def _watch(self, process: Process, confinement: Confinement, protected: Identities) -> None:
+    async def _message(self, line: bytes) -> SessionMessage | None:
+        """Return a line as a message. Log another line, and return None."""
+        if not line.strip():
+            return None
+        try:
+            message = SessionMessage(await read_jsonrpc(line))
+        except (ValueError, RecursionError) as error:
+            if failure := unreadable_answer(line, error):
+                return SessionMessage(failure)
+            await anyio.to_thread.run_sync(self.log.write, line + b"\n")
+            return None
+        if self._start_mark is not None:
+            await anyio.to_thread.run_sync(self._start_mark.write_bytes, b"")
+            self._start_mark = None
+        return message
+
+    async def _watch(self, process: Process, wrapper: Wrapper) -> None:
         """Stop a confined server that exceeds a limit, or whose protected files were replaced."""
         max_memory = max_memory_bytes()
 
         def reason() -> str:
-            confinement.remove_redirections()
-            replaced = (
-                is_replaced(protected) and "a file that it may not change was replaced; the next call restarts it"
+            wrapper.confinement.remove_redirections()
+            replaced = is_replaced(wrapper.protected)
+            return excess_of(process.pid, max_memory) or (
+                "a file that it may not change was replaced; the next call restarts it" if replaced else ""
             )
-            return excess_of(process.pid, max_memory) or replaced or ""
 
         found = ""
         while not found:
@@ -243,6 +226,18 @@ class LoggedTransport(ClientTransport):
         self.stop_reason = f"the server was stopped: {reason}"
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
+
+
+@asynccontextmanager
+async def _in_thread(blocking: AbstractContextManager[_T]) -> AsyncIterator[_T]:
+    """Enter and leave a blocking context in threads; a cancellation waits for them."""
+    with anyio.CancelScope(shield=True):
+        value = await anyio.to_thread.run_sync(blocking.__enter__)
+    try:
+        yield value
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(blocking.__exit__, None, None, None)
 
 
 @contextmanager
@@ -261,20 +256,6 @@ def _marked_start(home: Path) -> Iterator[Path]:
             file.write(b"started")
             file.flush()
         yield mark
-
-
-async def _deliver(line: bytes, messages: _MessageStream) -> bool:
-    """Pass on a line, and return whether it is a message."""
-    if not line.strip():
-        return False
-    try:
-        message = await read_jsonrpc_async(line)
-    except (ValueError, RecursionError) as error:
-        failure = unreadable_answer(line, error)
-        await messages.send(SessionMessage(failure) if failure else StrayOutputError(line))
-        return False
-    await messages.send(SessionMessage(message))
-    return True
 
 
 async def _write(process: Process, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:

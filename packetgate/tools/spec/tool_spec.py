@@ -56,8 +56,6 @@ class ToolSpec:
     """Whether the tool looks like a read but counts as a write, because no trusted server or user confirms the read."""
     reaches_outside: bool = False
     """Whether any call may reach beyond the user's machine and servers, by its definition."""
-    steps_risk: Risk | None = None
-    """For a chain: the worst `apparent_risk` of the tools in its steps."""
     has_dry_run: bool = False
     """Whether a trusted server's tool has a dry-run argument, which only the gate sets."""
     tags: tuple[str, ...] = ()
@@ -128,8 +126,6 @@ class ToolSpec:
     @property
     def apparent_risk(self) -> Risk:
         """The apparent risk, for ranking and display; never used for permission."""
-        if self.steps_risk is not None:
-            return self.steps_risk
         return Risk.READ if self.is_unconfirmed_read and self.risk is Risk.WRITE else self.risk
 
     @property

@@ -54,7 +54,7 @@ def confirmed_uses(packet: CognitionPacket) -> Iterator[ConfirmedUse]:
     for call in packet.tool_routing.all_calls if packet.tool_routing else ():
         weight = 1.0 if call.call_id in approved else UNAPPROVED_WEIGHT
         use = _use(call, packet.content.original_prompt, packet.context.palette, weight, packet.header)
-        if use and call.chain is None and not call.unstated_origins:
+        if use and not call.unstated_origins:
             yield use.changed(context_type=packet.context.context_type)
 
 

@@ -51,7 +51,7 @@ async def proxied(home: Path) -> AsyncIterator[str]:
     All calls are allowed: the suite cannot answer questions of the proxy.
     """
     server, kept = conformance_server(), ResultStore(home / "kept")
-    behind = Connection(ServerConfig(NAME, {}), lambda: FastMCPTransport(server), store_file=kept.keep)
+    behind = Connection(ServerConfig(NAME, {}), lambda: FastMCPTransport(server), keep=kept.keep)
     preferences = Preferences(policy=Policy(rules=[Rule(effect="allow", server=NAME)]))
     allowed = RoutingContext(allow_write_tools=True, allow_execute_tools=True)
     async with (

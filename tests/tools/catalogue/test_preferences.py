@@ -9,7 +9,6 @@ from support.tool_specs import a_tool, files_catalogue
 from packetgate.state.errors import ConfigError
 from packetgate.state.sections import Access
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.catalogue.chains import Step, ToolChain
 from packetgate.tools.catalogue.preferences import (
     Preferences,
     ToolPreference,
@@ -43,8 +42,6 @@ class Bad:
     named: tuple[str, ...]
 
 
-CHAIN = b"[chains.a]\ndescription = 'a'\nsteps = [{tool = 'a.b'}, {tool = 'a.c', params = {x = ['%s']}}]"
-
 GOOD = [
     Good("nothing", "", Preferences()),
     Good("permanent", "permanent = ['a.b', 'c.*']", Preferences(permanent=["a.b", "c.*"])),
@@ -62,21 +59,6 @@ GOOD = [
                     category="c",
                     external=False,
                     examples=["do it"],
-                )
-            }
-        ),
-    ),
-    Good(
-        "a chain",
-        "[chains.copy]\ndescription = 'Copy.'\nparameters = {a = 'What.'}\n"
-        "steps = [{tool = 'a.b', params = {x = '{a}'}},"
-        " {tool = 'a.c', params = {y = ['{1} {1.z}', 7]}}]",
-        Preferences(
-            chains={
-                "copy": ToolChain(
-                    description="Copy.",
-                    parameters={"a": "What."},
-                    steps=[Step(tool="a.b", params={"x": "{a}"}), Step(tool="a.c", params={"y": ["{1} {1.z}", 7]})],
                 )
             }
         ),
@@ -104,11 +86,7 @@ BAD = [
     Bad("too many of a kind", b"[contexts.a]\nrecent_tools = 9", ("contexts.a.recent_tools:",)),
     Bad("two words", b"[categories]\nbees = ['queen bee']", ("categories.bees.0:",)),
     Bad("a task without tools", b"[tasks.a]\npatterns = ['a']", ("tasks.a.tools:",)),
-    Bad("a chain without steps", b"[chains.a]\ndescription = 'a'\nsteps = []", ("chains.a.steps:",)),
-    Bad("an odd name of a chain", b"[chains.'a b']\ndescription = 'a'", ('chains."a b"',)),
-    Bad("an unknown parameter of a chain", CHAIN % b"{b}", ("chains.a:", "{b}")),
-    Bad("a step that comes later", CHAIN % b"{2.x}", ("chains.a:", "{2.x}")),
-    Bad("a chain in a chain", CHAIN.replace(b"a.b", b"chain.a") % b"", ("chains.a:", "step 1")),
+    Bad("chains", b"[chains.a]\ndescription = 'a'", ("chains: no longer supported", "one tool of your own server")),
     Bad("no boolean", b"[tools.a]\nexternal = 'yes'", ("tools.a.external:",)),
 ]
 

@@ -124,6 +124,25 @@ async def test_a_lost_session_is_reopened_and_the_call_sent_again(tmp_path: Path
     assert (http.ran, http.initialized) == (["send_word", "plain", *["send_word"] * 3], 4)
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        (400, "Bad Request: Unsupported protocol version (supported versions: 2025-06-18, 2025-03-26, 2024-11-05)"),
+        (
+            200,
+            '{"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "Unsupported protocol version", '
+            '"data": {"supported": ["2025-06-18", "2024-11-05"]}}}',
+        ),
+    ],
+)
+async def test_a_version_that_the_server_names_is_used(tmp_path: Path, refusal: tuple[int, str]):
+    http = OddHttp()
+    http.refused, http.next = {"initialize"}, [(refusal[0], {}, refusal[1])]
+    async with hub_to(http, tmp_path) as hub, asyncio.timeout(IN_TIME_S):
+        assert hub.clients()["odd"].protocol_version == "2025-06-18"
+        assert (await hub.call("odd.send_word", {})).output == "fine"
+
+
 async def test_a_session_that_is_always_refused_is_reopened_once(tmp_path: Path):
     http = OddHttp()
     http.refused = {"tools/call", "ping"}

@@ -18,8 +18,7 @@ from mcp_types import (
 
 from packetgate.state.routing import MAX_ATTACHMENTS, ToolResult
 from packetgate.tools.attached.media import UNKNOWN_TYPE
-from packetgate.tools.servers.content import result_of_answer
-from packetgate.tools.servers.results import MAX_OUTPUT_CHARS
+from packetgate.tools.servers.results import MAX_OUTPUT_CHARS, result_of_answer
 
 BYTES = base64.b64encode(b"x" * 3000).decode()
 PNG, WAV = (base64.b64encode(mark.ljust(3000)).decode() for mark in (b"\x89PNG\r\n\x1a\n", b"RIFF....WAVE"))
