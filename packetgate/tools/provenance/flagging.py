@@ -13,6 +13,7 @@ from packetgate.tools.provenance.roles import role_of, secret_reference_in
 from packetgate.tools.provenance.sources import FlagReason, SourceTexts, TextPlace
 from packetgate.tools.provenance.values import (
     Leaf,
+    NormalizedValue,
     addresses_in,
     find_words,
     fold_text,
@@ -241,7 +242,8 @@ def _trace_text(text: str, role: ArgumentRole, sources: SourceTexts, names: Iter
     trace = _Trace(OriginKind.NOBODY, role, searched, place=place, is_address=has_address)
     if _is_from_user(folded, (folded, *searched), role, sources):
         return replace(trace, kind=OriginKind.USER)
-    fields = (sources.fields_by_value.get(value) for value in (*searched, *(values[0] if values else ())))
+    keys: list[str | NormalizedValue] = [*searched, *(values[0] if values else ())]
+    fields = map(sources.fields_by_value.get, keys)
     field = next((one for one in fields if one and not (has_address and one.is_free_text)), None)
     if field is not None:
         return replace(trace, kind=OriginKind.STRUCTURED, tool=field.tool, is_free_text=field.is_free_text)

@@ -283,12 +283,11 @@ class SourceTexts:
         """The newest field of each text, number, account or date; a field that is not free text is preferred."""
         fields: dict[str | NormalizedValue, OutputField] = {}
         for one in sorted(self.fields, key=lambda field: field.is_free_text):
-            values = normalized_values_in(one.text).items()
-            whole = [
-                value for value, (start, end) in values if start == 0 and (value[0] == "day" or end == len(one.text))
-            ]
-            for value in [one.text, *(value for value in whole if not (value[0] == "account" and one.is_free_text))]:
-                fields.setdefault(value, one)
+            fields.setdefault(one.text, one)
+            for value, (start, end) in normalized_values_in(one.text).items():
+                is_whole = start == 0 and (value[0] == "day" or end == len(one.text))
+                if is_whole and not (value[0] == "account" and one.is_free_text):
+                    fields.setdefault(value, one)
         return fields
 
 
