@@ -110,14 +110,6 @@ def test_a_call_is_edited_or_rejected(router: Router, shop: Shop):
 
 
 @pytest.mark.reflex
-def test_a_function_that_is_not_declared_a_read_does_not_run_by_default(shop: Shop):
-    with create_router(tools=shop.tools()) as router:
-        turn = router.invoke("Cancel order A-17")
-    assert shop.cancelled == []
-    assert "allow_write_tools" in turn.answer
-
-
-@pytest.mark.reflex
 async def test_async_turns_can_be_streamed(shop: Shop):
     async with create_router(tools=shop.tools()) as router:
         assert "A-17" in (await router.ainvoke("Which orders are late?", thread="mine")).answer

@@ -25,15 +25,6 @@ def ruled(cli: CommandLine) -> CommandLine:
     return cli
 
 
-def test_a_rule_allows_only_what_it_matches(ruled: CommandLine):
-    done = ruled.run(*ASK, 'Write "hello" to drafts/a.txt')
-    assert done.status == 0
-    assert (ruled.folder / "drafts" / "a.txt").read_text() == "hello"
-    for outside in ("b.txt", "drafts/../c.txt"):
-        assert ruled.run(*ASK, f'Write "hello" to {outside}').status == 3
-    assert not [name for name in ("b.txt", "c.txt") if (ruled.folder / name).exists()]
-
-
 def test_an_answer_is_remembered_listed_used_and_revoked(ruled: CommandLine):
     asked = ruled.run(*ASK, "--session", "one", 'Write "hello" to notes/a.txt')
     assert asked.status == 3

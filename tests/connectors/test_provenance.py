@@ -55,7 +55,7 @@ READ = selection("ai.read", path="vault.txt")
 
 @pytest.mark.parametrize(
     "carrying",
-    [SECRET.replace(" ", "%20"), coded(SECRET), SECRET.encode().hex(), coded(SECRET[::-1]), "x?code=7391-karo-4417"],
+    [SECRET.replace(" ", "%20"), SECRET.encode().hex(), coded(SECRET[::-1])],
 )
 def test_a_request_that_carries_file_content_outside_is_asked_about(
     office: CommandLine, scripted_openai: ScriptedOpenAI, carrying: str
@@ -66,13 +66,6 @@ def test_a_request_that_carries_file_content_outside_is_asked_about(
     assert "it sends words outside that are not yours" in " ".join(done.out.split())
     assert "private data (from ai.read)" in " ".join(done.out.split())
     assert called(office) == ""
-
-
-def test_a_page_that_the_user_names_is_fetched(office: CommandLine, scripted_openai: ScriptedOpenAI):
-    fetch = selection("office.fetch_page", url="https://pages.example/opening-hours")
-    done = said(office, scripted_openai, "Read vault.txt, and the opening hours on pages.example", READ, fetch)
-    assert done.status == 0, done.out + done.err
-    assert "opening-hours" in called(office)
 
 
 def test_an_address_from_a_mail_is_shown_with_its_passage(office: CommandLine, scripted_openai: ScriptedOpenAI):

@@ -24,14 +24,6 @@ async def test_the_palette_contains_only_allowed_tools():
     assert packet.routing.execution_status is ToolExecutionStatus.EXECUTED
 
 
-async def test_a_tool_that_is_not_allowed_is_a_miss_and_does_not_run():
-    notebook = Notebook()
-    async with session(scripted(LIST, LIST), notebook, allowed_tools=("notebook.read_note",)) as talk:
-        packet = await talk.say("List the notes")
-    assert packet.routing.missed_tools == ("notebook.list_notes",) * 2
-    assert (packet.routing.all_calls, notebook.calls) == ((), [])
-
-
 async def test_a_reply_may_narrow_the_tools_of_the_run_that_asked():
     """The other settings of that run still apply, but tools that are forbidden now do not run."""
     notebook = Notebook()

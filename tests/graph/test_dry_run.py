@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.graphs import run_once, session
 from support.notebook import Notebook
-from support.scripted_deciders import ScriptedReviewer, approving, call, scripted
+from support.scripted_deciders import call, scripted
 
 from packetgate.connectors.turn import Reply
 from packetgate.state.codes import Code
@@ -49,14 +49,6 @@ async def test_an_enabled_and_approved_write_runs(notebook: Notebook):
     assert [one.event for one in packet.governance.audit] == ["dry_run_passed", "call_approved", "call_executed"]
     assert packet.routing.all_calls[0].status is ToolExecutionStatus.EXECUTED
     assert not packet.governance.dry_run
-
-
-async def test_a_call_below_the_threshold_is_not_even_a_dry_run(notebook: Notebook):
-    unsure = ScriptedReviewer(approving(0.69))
-    async with session(scripted(SAVE, reviewer=unsure), notebook.connection(trusted=True)) as talk:
-        packet = await talk.say("Save avocado as a")
-    assert notebook.calls == []
-    assert "switched off" in packet.response.candidate
 
 
 async def test_an_approval_applies_to_exactly_its_arguments(notebook: Notebook):

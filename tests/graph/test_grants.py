@@ -267,14 +267,3 @@ async def test_a_grant_of_fields_ends_with_its_count_or_when_revoked():
     assert (first.use_count, first.is_valid, second.is_valid) == (3, False, True)
     assert await Grants(journal).revoke(second.grant.grant_id)
     assert await run("Cancel all events", (EVENTS, cancel("25")), journal) is not None
-
-
-async def test_a_changed_definition_is_asked_about(monkeypatch: pytest.MonkeyPatch):
-    journal = await journal_with_approval(CANCEL)
-
-    async def cancel_event(self: Desk, event_id: str, refund: bool = False) -> str:
-        """Cancel an event of the calendar."""
-        raise AssertionError(f"{self} {event_id} {refund}")
-
-    monkeypatch.setattr(Desk, "cancel_event", cancel_event)
-    assert await run("Cancel all events", (EVENTS, cancel("25")), journal) is not None

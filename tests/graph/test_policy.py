@@ -7,7 +7,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from support.confirmed_reads import confirming_preferences
 from support.graphs import Session, session
 from support.notebook import Notebook
-from support.scripted_deciders import call, calls, none, scripted
+from support.scripted_deciders import call, none, scripted
 
 from packetgate.connectors.turn import Asked, Finished, Reply, Say
 from packetgate.gate.grants import GRANT_GIVEN, GRANT_USED, Grants
@@ -50,13 +50,6 @@ async def test_an_allow_rule_replaces_the_question_and_is_recorded(notebook: Not
     assert [one["args"]["name"] for one in asked.question["action_requests"]] == ["b"]
 
 
-async def test_an_allow_rule_does_not_enable_writes(notebook: Notebook):
-    async with session(scripted(WRITE), notebook, preferences=policy(of("allow"))) as talk:
-        packet = await talk.say(ASK)
-    assert statuses(packet) == ["skipped"]
-    assert notebook.calls == []
-
-
 async def test_a_denied_tool_is_not_offered(notebook: Notebook):
     rules = policy(of("deny"), of("allow"))
     async with session(scripted(WRITE, none()), notebook, preferences=rules, allow_write_tools=True) as talk:
@@ -64,25 +57,6 @@ async def test_a_denied_tool_is_not_offered(notebook: Notebook):
     assert notebook.calls == []
     assert "notebook.write_note" not in packet.context.available_mcp_tools
     assert "notebook.read_note" in packet.context.available_mcp_tools
-
-
-async def test_denied_arguments_do_not_run(notebook: Notebook):
-    rules = policy(of("deny", arguments={"name": "A"}), of("allow"))
-    both = calls(*WRITE.calls, *OTHER.calls)
-    async with session(scripted(both), notebook, preferences=rules, allow_write_tools=True) as talk:
-        packet = await talk.say(ASK)
-    assert statuses(packet) == ["skipped", "executed"]
-    assert "denied by a policy rule: deny notebook.write_note" in packet.routing.all_calls[0].review_reasoning
-    assert notebook.notes["a"] == "apples"
-
-
-async def test_an_ask_rule_applies_to_reads(notebook: Notebook):
-    rules = policy(of("ask", "notebook.read_note"), of("allow", "*"))
-    async with session(scripted(READ), notebook, preferences=rules) as talk:
-        await talk.ask("Read a")
-        assert notebook.calls == []
-        packet = await talk.reply("yes")
-    assert statuses(packet) == ["executed"]
 
 
 async def remembering(talk: Session, word: Any) -> CognitionPacket:

@@ -6,7 +6,7 @@ import pytest
 from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.origins import words
-from support.scripted_deciders import ScriptedResponder, call, calls, clarify, describe, scripted, wanted
+from support.scripted_deciders import ScriptedResponder, call, clarify, describe, scripted
 
 from packetgate.deciders.choosing import reflex_deciders
 from packetgate.state.packet import CognitionPacket
@@ -69,11 +69,8 @@ async def test_a_turn_asks_at_most_two_questions(notebook: Notebook):
     ("name", "params", "problem", "says"),
     [
         ("notebook.read_note", {"name": ["a"]}, "invalid_value", 'this value of `name`: ["a"] is not of type "string"'),
-        ("notebook.read_note", {"name": "a", "colour": "red"}, "unknown_parameter", "has no parameter `colour`"),
         ("notebook.read_note", {"nam": "a", "name": "a"}, "unknown_parameter", "Did you mean `name`?"),
         ("notebook.read_note", {}, "missing_parameter", "needs `name`: it is missing"),
-        ("notebook.write_note", {"name": "a", "text": "x", "mode": "burn"}, "invalid_value", '"burn" is not one of'),
-        ("notebook.write_note", {"name": "a"}, "missing_parameter", "needs `text`"),
     ],
 )
 async def test_an_invalid_call_does_not_run_and_is_corrected(
@@ -199,21 +196,6 @@ async def test_three_steps_run_without_a_note_about_skipping(files: Notebook):
     assert packet.routing.reinjection_count == 3
     assert "skipped" not in packet.response.candidate
     assert packet.routing.note == ""
-
-
-async def test_an_identical_call_ends_the_loop(notebook: Notebook):
-    packet = await run_once(scripted(FOUR[0], FOUR[0], FOUR[1]), "Read a", notebook)
-    assert notebook.calls == [("read_note", {"name": "a"})]
-    assert packet.routing.reinjection_count == 1
-    assert packet.routing.pass_status is ToolExecutionStatus.SKIPPED
-    assert "the same call was already made" in packet.response.candidate.lower()
-
-
-async def test_the_same_call_twice_in_one_pass_runs_once(notebook: Notebook):
-    twice = calls(wanted("notebook.read_note", name="a"), wanted("notebook.read_note", name="a"))
-    packet = await run_once(scripted(twice), "Read a", notebook)
-    assert notebook.calls == [("read_note", {"name": "a"})]
-    assert len(packet.routing.all_calls) == 1
 
 
 async def test_markup_is_not_in_the_sessions_messages(notebook: Notebook):

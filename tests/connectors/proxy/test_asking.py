@@ -10,7 +10,6 @@ from typing import Any
 
 import mcp_types
 import pytest
-from fastmcp import FastMCP
 from mcp import MCPError
 from support.command_line import CommandLine
 from support.proxies import (
@@ -20,7 +19,6 @@ from support.proxies import (
     gateway_over,
     ledger_server,
     proxy_client,
-    rules,
     served,
     talking,
 )
@@ -57,27 +55,6 @@ async def test_an_approved_write_runs_and_is_journaled(tmp_path: Path, kind: Cli
         assert (len(talk.asked), written) == (2, ["x", "y"])
 
 
-async def test_an_apparent_read_is_asked_about_with_writes_off(
-    tmp_path: Path, kind: ClientKind, written: list[str]
-) -> None:
-    answers = iter(["no", "yes"])
-    offered: list[list[str]] = []
-
-    def answer(_: str, choices: list[str]) -> str:
-        offered.append(choices)
-        return next(answers)
-
-    async with proxy_client(tmp_path, ledger_server(written), kind=kind, answer=answer, confirms_reads=False) as talk:
-        call: dict[str, Any] = {"name": "ledger.list_entries", "arguments": {}}
-        written.append("rent")
-        assert "rent" not in (await talk.call("call_changing_tool", **call)).text
-        assert "rent" in (await talk.call("call_changing_tool", **call)).text
-        assert "looks like a read, but nothing confirms that" in talk.asked[0]
-        assert offered == [["yes", "no"]] * 2  # a client's user cannot trust a tool for good
-        assert "NOT run" in (await talk.call("call_changing_tool", **ADD)).text  # a write is still a dry run
-        assert (len(talk.asked), written) == (2, ["rent"])
-
-
 @pytest.mark.parametrize(
     ("answer", "fastest_person_s", "status", "event"),
     [
@@ -104,17 +81,6 @@ async def test_only_a_persons_answer_denies_a_call(
         result = await talk.call("call_changing_tool", **ADD)
         assert (result.is_error, result.structured["status"], written) == (True, status, [])
         assert await events(talk.gateway) == ["call_proposed", event]
-
-
-@pytest.mark.parametrize("kind", [LEGACY, MODERN], ids=str)
-async def test_an_answer_that_was_not_offered_approves_nothing(
-    tmp_path: Path, kind: ClientKind, written: list[str]
-) -> None:
-    async with proxy_client(
-        tmp_path, ledger_server(written), kind=kind, answer=lambda *_: "always", allow_write_tools=True
-    ) as talk:
-        assert (await talk.call("call_changing_tool", **ADD)).structured["status"] == "skipped"
-        assert written == []
 
 
 async def test_without_elicitation_the_refusal_says_how_to_allow_the_call(
@@ -193,31 +159,6 @@ async def test_a_remembered_answer_applies_to_its_client_after_a_restart(
                         True
                     ] * is_asked
     assert written == ["oak", "elm", "ash", "yew", "fir"]
-
-
-async def test_a_question_about_an_address_from_free_text_quotes_its_passage(
-    tmp_path: Path, kind: ClientKind, written: list[str]
-) -> None:
-    server: FastMCP[Any] = ledger_server(written)
-
-    @server.tool
-    def send_invoice(to: str) -> str:
-        """Send the invoice by mail."""
-        written.append(to)
-        return "sent"
-
-    preferences = rules("allow", "ledger.send_invoice")
-    async with proxy_client(
-        tmp_path, server, kind=kind, answer=lambda *_: "no", preferences=preferences, allow_write_tools=True
-    ) as talk:
-        context = await talk.set_context("read my mail")
-        await talk.call("call_read_tool", name="ledger.read_mail", **context)
-        arguments = {"to": "billing@elsewhere.example"}
-        result = await talk.call("call_changing_tool", name="ledger.send_invoice", arguments=arguments, **context)
-        assert result.is_error
-        (question,) = talk.asked
-        assert "please send the invoice to" in question
-        assert written == []
 
 
 async def test_a_questions_state_is_valid_once_and_only_for_its_call(tmp_path: Path, written: list[str]) -> None:

@@ -12,7 +12,6 @@ from support import hostile_server
 from support.mcp_servers import in_process, until
 from support.proxies import MODERN, ClientKind, RecordingTool, notified, proxy_client, rules
 
-from packetgate.tools.catalogue.preferences import Policy, Preferences
 from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.opening import new_connection
 
@@ -79,24 +78,6 @@ async def test_a_tool_that_changes_while_its_question_is_open_does_not_run(
     ) as talk:
         assert (await talk.call("call_changing_tool", **WRITE)).is_error
         assert (desk.ran, len(talk.asked)) == ([], 1)
-
-
-@pytest.mark.parametrize("change", [redescribe, widen])
-async def test_a_remembered_approval_ends_if_the_definition_changes(
-    tmp_path: Path, change: Callable[[Desk], None]
-) -> None:
-    desk, answers = Desk(), ["always", "no"]
-    preferences = Preferences(policy=Policy(remember="always"))
-    async with proxy_client(
-        tmp_path, desk.connection, answer=lambda *_: answers.pop(0), preferences=preferences, allow_write_tools=True
-    ) as talk:
-        for _ in range(2):
-            assert not (await talk.call("call_changing_tool", **WRITE)).is_error
-        assert (len(talk.asked), desk.ran) == (1, ["write_note"] * 2)
-        change(desk)
-        await desk.announce()
-        assert (await talk.call("call_changing_tool", **WRITE)).is_error
-        assert (len(talk.asked), desk.ran) == (2, ["write_note"] * 2)
 
 
 async def test_a_read_that_became_a_write_is_asked_about(tmp_path: Path, kind: ClientKind) -> None:

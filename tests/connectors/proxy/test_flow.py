@@ -81,11 +81,6 @@ async def fetch(talk: Talk, url: str, **context: str) -> str:
     return (await talk.call("call_read_tool", name="web.fetch_page", arguments=arguments, **context)).text
 
 
-async def test_without_labels_reads_run(proxy: Proxy) -> None:
-    async with proxy.talking() as talk:
-        assert await fetch(talk, HINTED) == "A page."
-
-
 async def test_a_context_that_is_left_out_or_new_changes_nothing(proxy: Proxy) -> None:
     async with proxy.talking() as talk:
         context = await talk.set_context(f"Read the diary, then look at {NAMED}")

@@ -1,0 +1,33 @@
+"""The only names of the suite that are not public: they open the proxy over servers of this process."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastmcp import FastMCP
+from fastmcp.client.transports import FastMCPTransport
+
+from packetgate.connectors.clients import ProxyConfig
+from packetgate.connectors.proxy.serving import make_server, open_gateway_to_hub
+from packetgate.graph.settings import Settings
+from packetgate.graph.shared_results import result_store
+from packetgate.state.context import routing_context
+from packetgate.tools.catalogue.preferences import load_preferences
+from packetgate.tools.servers.config import ServerConfig
+from packetgate.tools.servers.connection import Connection
+from packetgate.tools.servers.hub import McpHub
+
+
+@asynccontextmanager
+async def open_proxy(
+    server: FastMCP[Any], home: Path, settings: dict[str, Any], policy: Path | None, *, trusted: bool
+) -> AsyncIterator[FastMCP[Any]]:
+    """Open the proxy before one server, with its database in a folder."""
+    own, entry = Settings(home=home), ServerConfig(server.name, {"trusted": trusted})
+    connection = Connection(entry, lambda: FastMCPTransport(server), store_text=result_store(own).keep)
+    async with (
+        McpHub([connection], preferences=load_preferences(policy)) as hub,
+        open_gateway_to_hub(hub, own, ProxyConfig(), routing_context(settings)) as gateway,
+    ):
+        yield make_server(gateway)

@@ -1,0 +1,44 @@
+"""A chat model that makes scripted calls, and records what it was told."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+
+class ScriptedModel(BaseChatModel):
+    """Makes the calls of the next step if it is offered tools. Otherwise, or without a step, it answers in words."""
+
+    steps: Any
+    """A list of steps. A step is a list of calls; it is removed when it is made."""
+    answer: str = "That is all."
+    told: Any
+    """A list with the text of every prompt."""
+    made: int = 0
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools])
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **options: Any) -> ChatResult:
+        self.told.append("\n".join(message.text for message in messages))
+        offered = [tool["function"]["name"] for tool in options.get("tools") or ()]
+        step = self.steps.pop(0) if offered and self.steps else []
+        calls = []
+        for name, args in step:
+            self.made += 1
+            calls.append({"name": _offered_name(name, offered), "args": args, "id": f"call-{self.made}"})
+        message = AIMessage("" if calls else self.answer, tool_calls=calls)
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+def _offered_name(name: str, offered: Sequence[str]) -> str:
+    """Return the name under which a tool is offered; the plain name if it is not offered."""
+    return next((one for one in offered if one == name or one.endswith(f"__{name}")), name)

@@ -1,0 +1,157 @@
+"""Rows of promises: requests, the doors for which they hold, and what becomes of the last call."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contract.doors import GATES, Answer, Outcome, Question, Setup, Step, open_door
+from contract.office import Made, Office
+
+RUNS, ASKS, DRY_RUN, REFUSED = "runs", "asks", "dry run", "refused"
+"""What becomes of a call. It runs unasked; it waits for an answer; it is not run, and the caller is told how to switch
+it on; it is not run, and the caller is told why."""
+WRITES = {"allow_write_tools": True}
+COMMANDS = {"allow_execute_tools": True}
+BOTH = {**WRITES, **COMMANDS}
+
+
+@dataclass(frozen=True)
+class Request:
+    """The words of a user, and the calls of each step that they lead to."""
+
+    words: str
+    steps: tuple[Step, ...]
+    answers: tuple[Answer, ...] = ()
+    thread: str = "one"
+
+
+def request(words: str, *steps: Made | Sequence[Made], answers: Sequence[Answer] = (), thread: str = "one") -> Request:
+    """Return a request. A step is one call, or a list of calls."""
+    return Request(
+        words, tuple([step] if isinstance(step, tuple) else list(step) for step in steps), (*answers,), thread
+    )
+
+
+@dataclass(frozen=True)
+class Row:
+    """A promise about the last call of the last request."""
+
+    promise: str
+    requests: Request | Sequence[Request]
+    then: str
+    says: str = ""
+    """A text in the question, or in what the caller is told."""
+    does_not_say: str = ""
+    runs_as: Mapping[str, Any] | None = None
+    """The arguments with which the call runs, if they are not the call's own."""
+    doors: Sequence[str] = GATES
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    policy: str = ""
+    fails: Mapping[str, str] = field(default_factory=dict)
+    """Doors through which the promise is not kept yet, with the reason."""
+    setup: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of `Setup`."""
+
+
+def each(rows: Iterable[Row]) -> pytest.MarkDecorator:
+    """Run a test with each row through each of its doors."""
+    cases = [
+        pytest.param(row, door, id=f"{row.promise} ({door})", marks=expected_failure(row.fails, door))
+        for row in rows
+        for door in row.doors
+    ]
+    return pytest.mark.parametrize(("row", "door"), cases)
+
+
+def through(*doors: str, fails: Mapping[str, str] | None = None) -> pytest.MarkDecorator:
+    """Run a test through each of these doors."""
+    cases = [pytest.param(door, id=door, marks=expected_failure(fails or {}, door)) for door in doors]
+    return pytest.mark.parametrize("door", cases)
+
+
+def expected_failure(fails: Mapping[str, str], door: str) -> tuple[pytest.MarkDecorator, ...]:
+    """Return the mark of a promise that is not kept through a door."""
+    return (pytest.mark.xfail(strict=True, raises=AssertionError, reason=fails[door]),) if door in fails else ()
+
+
+async def check(row: Row, door: str, home: Path) -> Outcome:
+    """Make the requests of a row through a door, and check what becomes of the last call."""
+    office = Office()
+    setup = Setup(home, row.settings, row.policy, **row.setup)
+    requests = [row.requests] if isinstance(row.requests, Request) else row.requests
+    async with open_door(door, office, setup) as opened:
+        for one in requests:
+            outcome = await opened.turn(*one.steps, words=one.words, answers=one.answers, thread=one.thread)
+    name, params = requests[-1].steps[-1][-1]
+    check_call(outcome, name, params, row.then, row.runs_as)
+    shown = f"{outcome.question}{outcome.asked[-1].calls}" if row.then == ASKS else outcome.told
+    assert row.says in shown, shown
+    assert not row.does_not_say or row.does_not_say not in f"{outcome.question}{outcome.told}"
+    return outcome
+
+
+def check_call(
+    outcome: Outcome, name: str, params: Mapping[str, Any], then: str, runs_as: Mapping[str, Any] | None = None
+) -> None:
+    """Check what became of a call that is the last of a request."""
+    made = [args for tool, args in outcome.ran if tool == name]
+    if then == RUNS:
+        wanted = params if runs_as is None else runs_as
+        assert any(wanted.items() <= args.items() for args in made), outcome
+        assert not outcome.asked
+        return
+    assert not any(params.items() <= args.items() for args in made), outcome
+    if then == ASKS:
+        assert outcome.waits, outcome
+        shows(outcome.asked[-1], name, params)
+        return
+    assert not outcome.asked
+    assert (then == DRY_RUN) == ("switched off" in outcome.told), outcome.told
+
+
+def shows(question: Question, name: str, params: Mapping[str, Any]) -> None:
+    """Check that a question shows a call with all its arguments."""
+    if question.calls:
+        assert any(tool == name and params.items() <= args.items() for tool, args in question.calls), question
+    else:
+        assert name in question.text
+        assert all(json.dumps(value)[1:-1] in question.text for value in params.values() if isinstance(value, str))
+
+
+def find(number: Any = 17) -> Made:
+    """Return a read of an order."""
+    return "find_order", {"number": number}
+
+
+def mail(to: str = "mia@example.org", text: str = "it is late") -> Made:
+    """Return a write: a mail."""
+    return "send_mail", {"to": to, "text": text}
+
+
+def note(name: str = "a", text: str = "avocado", **more: Any) -> Made:
+    """Return a write: a note."""
+    return "write_note", {"name": name, "text": text, **more}
+
+
+def fetch(url: str) -> Made:
+    """Return a read of a page."""
+    return "fetch_page", {"url": url}
+
+
+def query(statement: str) -> Made:
+    """Return a read of a database, if its statement reads."""
+    return "query", {"statement": statement}
+
+
+def ask_for(path: str, **options: Any) -> Made:
+    """Return a read of an API, if its options do not change anything."""
+    return "request", {"path": path, "options": options}
+
+
+MAIL_MIA = request("Write to mia@example.org: it is late", mail())
+NOTE_A = request("Write avocado to note a", note())
+READ_DIARY = request("Read my diary", ("read_diary", {}))
+READ_MAIL = request("Read my mail", ("read_mail", {}))

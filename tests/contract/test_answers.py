@@ -1,0 +1,104 @@
+"""What the user and the model are told: nothing is silent, nothing leaks, and small talk runs nothing."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from contract.doors import ALL, LIBRARY, MIDDLEWARE, PROXY, ROUTERS, Setup, open_door
+from contract.office import LONG, MAIL, SECRET, Office
+from contract.rows import RUNS, Row, check, each, find, request, through
+
+WEATHER = request("Check the weather in Bern", ("check_weather", {"city": "Bern"}))
+
+LOG = request("Read the log", ("read_log", {}))
+
+TOLD = [
+    Row("a failed call is stated with its error", WEATHER, RUNS, "the weather station burned down"),
+    Row("a secret in a result is not told", request("Read the settings", ("read_settings", {})), RUNS, "colour = blue",
+        does_not_say=SECRET, fails={MIDDLEWARE: "the agent gets the tool's own message, without redaction"}),
+    Row("a long result is cut, and says so", LOG, RUNS, "[cut", does_not_say=LONG[-200:],
+        fails={MIDDLEWARE: "the agent gets the tool's own message, however long"}),
+    Row("a long result has a handle", LOG, RUNS, "read_result with handle", doors=[PROXY]),
+]  # fmt: skip
+
+
+@each(TOLD)
+async def test_a_result(row: Row, door: str, tmp_path: Path) -> None:
+    await check(row, door, tmp_path)
+
+
+@through(*ALL)
+async def test_several_calls_run_concurrently(door: str, tmp_path: Path) -> None:
+    office, together = Office(), asyncio.Barrier(3)
+
+    async def meet(_: str) -> None:
+        async with asyncio.timeout(60):
+            await together.wait()
+
+    office.on_call = meet
+    async with open_door(door, office, Setup(tmp_path)) as opened:
+        await opened.turn([find(1), find(2), find(3)], words="Find the orders 1, 2 and 3")
+    assert sorted(args["number"] for _, args in office.made) == [1, 2, 3]
+
+
+@through(*ROUTERS)
+async def test_at_most_three_passes_run_and_the_caller_is_told(door: str, tmp_path: Path) -> None:
+    office, steps = Office(), [[find(number)] for number in (1, 2, 3, 4)]
+    async with open_door(door, office, Setup(tmp_path)) as opened:
+        outcome = await opened.turn(*steps, words="Find the orders 1, 2, 3 and 4")
+    assert [args["number"] for _, args in office.made] == [1, 2, 3]
+    assert "the limit is 3 rounds" in outcome.told
+
+
+@through(*ROUTERS)
+async def test_calls_beyond_a_cap_run_in_the_next_pass_or_are_named(door: str, tmp_path: Path) -> None:
+    office, step = Office(), [find(number) for number in range(1, 8)]
+    async with open_door(door, office, Setup(tmp_path, {"max_parallel_calls": 2})) as opened:
+        outcome = await opened.turn(step, words="Find the orders 1, 2, 3, 4, 5, 6 and 7")
+    made = [args["number"] for _, args in office.made]
+    assert made[:4] == [1, 2, 3, 4]
+    assert "limit" in outcome.told
+    assert len(made) < 7
+
+
+LEAKS = {
+    "a call in tags": 'Fine.<tool_call>{"name": "send_mail", "arguments": {}}</tool_call>',
+    "a thought": "<think>I will call send_mail now</think>Fine.",
+    "a call in tokens": 'Fine.<|tool_call|>{"name": "send_mail", "arguments": {}}',
+}
+
+
+@through(LIBRARY)
+@pytest.mark.parametrize("leak", LEAKS.values(), ids=LEAKS)
+async def test_leaked_markup_is_not_in_the_answer(leak: str, door: str, tmp_path: Path) -> None:
+    async with open_door(door, Office(), Setup(tmp_path, answer=leak)) as opened:
+        outcome = await opened.turn([find()], words="Find order 17")
+    assert "Fine." in outcome.answer
+    assert not any(word in outcome.answer for word in ("send_mail", "<", "think"))
+
+
+@through(LIBRARY)
+async def test_markup_in_a_fence_is_the_authors(door: str, tmp_path: Path) -> None:
+    answer = "Write it like this:\n\n```\n<tool_call>{}</tool_call>\n```"
+    async with open_door(door, Office(), Setup(tmp_path, answer=answer)) as opened:
+        outcome = await opened.turn(words="How does a tool call look?")
+    assert "<tool_call>{}</tool_call>" in outcome.answer
+
+
+@through(LIBRARY, MIDDLEWARE)
+@pytest.mark.parametrize("words", ["Hello", "Thanks, that was all", "You are a great help"])
+async def test_small_talk_runs_nothing(words: str, door: str, tmp_path: Path) -> None:
+    office = Office()
+    async with open_door(door, office, Setup(tmp_path, answer="You are welcome.")) as opened:
+        outcome = await opened.turn(words=words)
+    assert (office.made, outcome.asked, outcome.answer) == ([], [], "You are welcome.")
+
+
+@through(*ROUTERS)
+async def test_tool_output_is_no_part_of_the_system_prompt(door: str, tmp_path: Path) -> None:
+    office = Office()
+    async with open_door(door, office, Setup(tmp_path)) as opened:
+        outcome = await opened.turn([("read_mail", {})], words="Read my mail")
+    before, _, after = outcome.told.partition("Read my mail")
+    assert MAIL not in before
+    assert MAIL in after
