@@ -32,6 +32,7 @@ PRINTS: dict[str, tuple[tuple[str, ...], tuple[Reply, ...]]] = {
     "streaming.py": (("review_selection: ", "A-17 and B-4 are late.", "[('functions.late_orders', 'executed')]"), TURN),
     "checkpointer.py": (("11 pears", "11 plums", "4 messages in the conversation"), ()),
     "subgraph.py": (("{'order': 'A-17'}", "for ada: ", "cancelled A-17"), ()),
+    "langgraph_server.py": ((), ()),
     "own_decider.py": (("refunded 20", "was skipped: at most 100"), ()),
     "policy.py": (("cancelled T-1", "denied by a policy rule", "[('functions.cancel_order', {'order': 'B-4'})]"), ()),
     "middleware.py": (("cancel_order (write)", "A-17 is cancelled."), AGENT),

@@ -161,11 +161,7 @@ class LoggedTransport(ClientTransport):
         if self.confinement is None:
             yield None
             return
-        program = self._command[0]
-        in_folder = str(Path(self._cwd or "", program)) if os.sep in program else program
-        if shutil.which(in_folder, path=self._env.get("PATH")) is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
-        opened = self._confined(self.confinement, program)
+        opened = self._confined(self.confinement, self._command[0])
         with anyio.CancelScope(shield=True):
             wrapper = await anyio.to_thread.run_sync(opened.__enter__)
         try:
@@ -176,6 +172,10 @@ class LoggedTransport(ClientTransport):
 
     @contextmanager
     def _confined(self, confinement: Confinement, program: str) -> Iterator[Wrapper]:
+        """Yield what confines the server. Blocking."""
+        in_folder = str(Path(self._cwd or "", program)) if os.sep in program else program
+        if shutil.which(in_folder, path=self._env.get("PATH")) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
         with ExitStack() as stack:
             if confinement.home is not None:
                 self._start_mark = stack.enter_context(_marked_start(confinement.home))
