@@ -25,11 +25,11 @@ def test_a_call_is_edited_in_place(cli: CommandLine) -> None:
     with terminal(cli, "ask", "--allow-writes", 'Write "hello" to notes.txt') as child:
         child.expect(r"\[y\]es")
         child.sendline("e")
-        child.expect("new arguments as JSON")
-        child.sendline('{"path": "other.txt", "content": "bye"}')
+        child.expect("new values as JSON; the other arguments stay")
+        child.sendline('{"path": "other.txt"}')
         child.expect("Created other.txt")
         child.expect(pexpect.EOF)
-    assert (cli.folder / "other.txt").read_text() == "bye"
+    assert (cli.folder / "other.txt").read_text() == "hello"
 
 
 def test_a_write_shows_its_difference(cli: CommandLine) -> None:

@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -132,7 +132,8 @@ async def answer(
     edit: Annotated[
         str | None,
         typer.Option(
-            help="Approve with these new arguments, as a JSON object; for several calls, a list of objects or words."
+            help="Approve with these new values of arguments, as a JSON object; the other arguments stay. For several "
+            "calls, a list of objects or words."
         ),
     ] = None,
     question: Annotated[
@@ -239,7 +240,19 @@ async def _run_turn(
             interactive=is_at_terminal() and not as_json,
             options=tuple(part for option in options for part in option),
         )
-        return await terminal.run(turn(shown_id))
+        return await terminal.run(await _with_other_arguments(turn(shown_id), sessions, session))
+
+
+async def _with_other_arguments(turn: UserInput, sessions: Sessions, session: str) -> UserInput:
+    """Return a reply whose edits keep the arguments of the open question that they do not name."""
+    if not isinstance(turn, Reply) or not isinstance(turn.value, dict):
+        return turn
+    question = (await sessions.state(session)).question or {}
+    decisions = [*turn.value["decisions"]]
+    for number, (decision, request) in enumerate(zip(decisions, question.get("action_requests") or (), strict=False)):
+        if isinstance(decision, dict):
+            decisions[number] = {**decision, "args": {"args": {**request["args"], **decision["args"]["args"]}}}
+    return replace(turn, value={"decisions": decisions})
 
 
 def turn_request(context_type: str | None, hints: SwitchHints) -> TurnRequest:
@@ -458,9 +471,10 @@ class Terminal:
         for request in question["action_requests"]:
             current = escaped(f"{request['name']} {json.dumps(request['args'], ensure_ascii=False)}")
             while True:
-                text = await self.read(f"{current}\nnew arguments as JSON: ")
+                text = await self.read(f"{current}\nnew values as JSON; the other arguments stay: ")
                 try:
-                    args = json.loads(text) if text.strip() else request["args"]
+                    typed = json.loads(text) if text.strip() else {}
+                    args = {**request["args"], **typed} if isinstance(typed, dict) else typed
                     break
                 except json.JSONDecodeError as error:
                     rendering.console().print(f"not JSON: {error.msg} at column {error.colno}")
