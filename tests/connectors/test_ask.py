@@ -50,7 +50,7 @@ def test_writes_are_dry_runs_by_default(cli: CommandLine) -> None:
 def test_a_write_waits_and_is_answered_by_another_process(cli: CommandLine) -> None:
     asked = cli.run(*WRITE)
     assert asked.status == 3
-    assert re.search(r"packetgate answer yes\|no\|skip --question [0-9a-f]{8} --session s\n", asked.out)
+    assert re.search(r"\(yes, no, skip\): .*packetgate answer yes --question [0-9a-f]{8} --session s\n", asked.out)
     assert not (cli.folder / "notes.txt").exists()
     assert cli.run("answer", "yes", "--session", "s").status == 0
     assert (cli.folder / "notes.txt").read_text() == "hello"

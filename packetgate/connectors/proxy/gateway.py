@@ -18,6 +18,7 @@ from packetgate.connectors.proxy.recording import Recorder
 from packetgate.connectors.proxy.sessions import BoundedDict, ProxySession, SessionRegistry
 from packetgate.graph.pipeline import Pipeline, RequestedCall
 from packetgate.graph.records import learned_for
+from packetgate.graph.settings import Settings
 from packetgate.state.channels import PROXY
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import CallRefusedError, PacketgateError
@@ -132,7 +133,8 @@ class Gateway:
     pipeline: ProxyPipeline
     config: ProxyConfig
     context: RoutingContext
-    """The settings that the proxy was started with."""
+    """The settings of calls that the proxy was started with."""
+    settings: Settings
     announcer: Announcer
     results: ResultStore
     patience_s: float = LIST_PATIENCE_S

@@ -11,6 +11,8 @@ import mcp_types
 from fastmcp.tools.base import ToolResult
 from pydantic import AnyUrl, TypeAdapter, ValidationError
 
+from packetgate.connectors.shell_commands import preferences_hint
+from packetgate.graph.settings import Settings
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ResultAttachment, Risk, ToolCall
 from packetgate.state.transitions import ToolExecutionStatus
@@ -36,6 +38,7 @@ def call_result(
     max_bytes: int | None,
     output_schema: dict[str, Any] | None = None,
     *,
+    settings: Settings,
     by_meta_tool: bool = False,
 ) -> ToolResult:
     """Return a call's outcome in at most `max_bytes`: the tool's own result, or the status of the call. Blocking.
@@ -44,7 +47,7 @@ def call_result(
     """
     call, result = packet.routing.calls[0], packet.routing.calls[0].result
     is_error = call.status is not ToolExecutionStatus.EXECUTED
-    text = _with_continuation_hint(result_text(call), call) + _switch_hint(call, packet)
+    text = _with_continuation_hint(result_text(call), call) + _switch_hint(call, packet, settings)
     if _json_bytes(text) > MAX_RESULT_TEXT_BYTES:
         beginning = text[: MAX_RESULT_TEXT_BYTES // 6]
         text = f"{beginning}\n[cut here: {len(text):,} characters in all{_continuation_hint(call)}]"
@@ -97,14 +100,15 @@ def _with_continuation_hint(text: str, call: ToolCall) -> str:
     return text.replace(read_more_hint(handle), _continuation_hint(call)) if handle else text
 
 
-def _switch_hint(call: ToolCall, packet: CognitionPacket) -> str:
+def _switch_hint(call: ToolCall, packet: CognitionPacket, settings: Settings) -> str:
     """Return instructions to enable a call that was a dry run; empty for any other call."""
     if call.status is not ToolExecutionStatus.SKIPPED or packet.governance.settings.allows(call.risk):
         return ""
     what = "commands" if call.risk is Risk.EXECUTE else "writes"
     return (
         f"\nTo allow the call: start the proxy with --allow-{what}, or set allow_{what} = true under "
-        f"[proxy.clients.{packet.header.person}] in packetgate.toml. Each call then waits for approval."
+        f"[proxy.clients.{packet.header.person}] in packetgate.toml. Each call then waits for approval. "
+        f"{preferences_hint(settings)}"
     )
 
 
