@@ -89,7 +89,6 @@ def printed(folder: Path) -> Iterator[Text]:
     environment = {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         "HOME": str(folder),
-        "PACKETGATE_HOME": str(folder / "home"),
         "LANG": "C.UTF-8",
         "TERM": "xterm-256color",
     }

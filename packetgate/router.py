@@ -27,6 +27,7 @@ from packetgate.graph.composition import Graph, deciders_for, plugged_servers, s
 from packetgate.graph.event_loops import LoopThread, LoopTools
 from packetgate.graph.journal import DatabaseJournal, journal_at
 from packetgate.graph.private_files import private_folder
+from packetgate.graph.server_graph import ServerGraph
 from packetgate.models.pool import ModelPool
 from packetgate.plugins import Plugins, with_plugins
 from packetgate.state.base import TokenUsage
@@ -164,10 +165,13 @@ class Router:
         context: RoutingContext,
         journal: DatabaseJournal | None,
         loop: LoopThread,
+        *,
+        session_graph: Graph,
     ) -> None:
         self.graph = graph
-        """The compiled LangGraph graph, to use in a parent graph, Studio or a server."""
+        """The compiled LangGraph graph for a parent graph, Studio or a server, which bring their own storage."""
         self.context = context
+        self._session_graph = session_graph
         self._tools, self._journal = tools, journal
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Sessions] = WeakKeyDictionary()
         self._loop = loop
@@ -227,7 +231,7 @@ class Router:
     async def _events(self, turn: UserInput, thread: str) -> AsyncGenerator[TurnEvent | Turn]:
         loop = asyncio.get_running_loop()
         if loop not in self._sessions:
-            self._sessions[loop] = Sessions(self.graph, journal=self._journal)
+            self._sessions[loop] = Sessions(self._session_graph, journal=self._journal)
         async with aclosing(run_turn(self._sessions[loop], turn, thread, self.context)) as events:
             async for event in events:
                 if isinstance(event, Finished | Asked):
@@ -283,12 +287,12 @@ def create_router(
         )
     context, plugged = routing_context(settings), with_plugins(plugins)
     folder = Path(root)
+    home = (folder / ".packetgate").absolute()  # now: on an event loop, this blocks
     preferences = load_preferences(Path(policy)) if policy else Preferences()
     config = _config([tool for tool in tools if isinstance(tool, str | Path)], folder, no_tools=not tools)
     _check_names(_in_process_servers(tools), config)  # report invalid tools before the first turn
 
     async def make() -> McpHub:
-        home = folder / ".packetgate"
         if config.servers:  # the servers' logs are stored there
             await asyncio.to_thread(private_folder, home)
         return await open_hub(
@@ -298,7 +302,7 @@ def create_router(
             None,
             patience_s=START_PATIENCE_S,
             preferences=preferences,
-            sandbox=replace(sandbox_settings(preferences), data=home.absolute()),
+            sandbox=replace(sandbox_settings(preferences), data=home),
             undo=UndoStore(home / "undo.db"),
             meaning=plugged.part("rankers"),
             other_servers=[*await asyncio.to_thread(_in_process_servers, tools), *plugged_servers(plugged, folder)],
@@ -310,12 +314,15 @@ def create_router(
         if unknown := custom_deciders.keys() - STAGES:
             raise InputError(f"unknown decider {min(unknown)!r}: use {', '.join(sorted(STAGES))}")
         deciders = replace(_deciders(model, prime, plugged), **custom_deciders)
-    graph = build_graph(deciders, toolbox, journal=turn_journal, settings=context, loop=loop).compile(
-        checkpointer=async_saver(checkpointer) if checkpointer else InMemorySaver(serde=PacketSerializer()),
-        store=async_store(store) if store else InMemoryStore(),
-        name="packetgate",
+    graph = build_graph(deciders, toolbox, journal=turn_journal, settings=context, loop=loop).compile(name="packetgate")
+    session_graph = graph.copy(
+        {
+            "checkpointer": async_saver(checkpointer) if checkpointer else InMemorySaver(serde=PacketSerializer()),
+            "store": async_store(store) if store else InMemoryStore(),
+        }
     )
-    return Router(graph, toolbox, context, turn_journal, loop)
+    served = ServerGraph.from_graph(graph, settings=context)
+    return Router(served, toolbox, context, turn_journal, loop, session_graph=session_graph)
 
 
 def _config(files: Sequence[str | Path], root: Path, *, no_tools: bool) -> McpConfig:

@@ -109,7 +109,7 @@ def test_the_openai_agents_sdk_waits_for_an_answer(folder: Path, scripted_openai
         assert "It waits for you." in say(agent, "Water the bed roses", "you.\n")
         refusal = returned(scripted_openai)
         assert "garden.water_bed was NOT run" in refusal
-        (session,) = {*re.findall(r"--session (\S+) yes", refusal)}
+        (session,) = {*re.findall(r"answer --session (\S+)", refusal)}
         answer = [require("packetgate"), "answer", "--session", session]
         given: dict[str, Any] = {"cwd": folder, "env": environment(folder, scripted_openai), "capture_output": True}
         shown = subprocess.run(answer, check=False, text=True, **given)

@@ -102,6 +102,8 @@ def defined(tree: ast.Module) -> Iterator[str]:
 def test_langgraph_has_these_names() -> None:
     assert private_names.STRICT_RESUME == _constants.CONFIG_KEY_STRICT_RESUME
     assert {_constants.ERROR, _constants.ERROR_SOURCE_NODE} == private_names.ERROR_WRITES
+    assert private_names.is_nested({_constants.CONFIG_KEY_READ: print})
+    assert not private_names.is_nested({_constants.CONFIG_KEY_READ: "from a client"})
 
 
 def test_other_serializers_restore_our_types() -> None:

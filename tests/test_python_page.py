@@ -18,7 +18,6 @@ PAGE = (ROOT / "docs" / "python.md").read_text()
 README = (ROOT / "README.md").read_text()
 
 TURN = (call("functions.late_orders"), review(0.95), "A-17 and B-4 are late.")
-DOOR = (call("functions.my_function"), review(0.95), "A-17 and B-4 are late.")
 AGENT = (first_call("late_orders"), call("cancel_order", order="A-17"), "A-17 is cancelled.")
 DECIDED = Tokens.of('{"answer":', Token("true", {"true": 0.9, "false": 0.1}), "}")
 READ = "late_orders ():"
@@ -33,6 +32,7 @@ PRINTS: dict[str, tuple[tuple[str, ...], tuple[Reply, ...]]] = {
     "streaming.py": (("review_selection: ", "A-17 and B-4 are late.", "[('functions.late_orders', 'executed')]"), TURN),
     "checkpointer.py": (("11 pears", "11 plums", "4 messages in the conversation"), ()),
     "subgraph.py": (("{'order': 'A-17'}", "for ada: ", "cancelled A-17"), ()),
+    "langgraph_server.py": ((), ()),
     "own_decider.py": (("refunded 20", "was skipped: at most 100"), ()),
     "policy.py": (("cancelled T-1", "denied by a policy rule", "[('functions.cancel_order', {'order': 'B-4'})]"), ()),
     "middleware.py": (("cancel_order (write)", "A-17 is cancelled."), AGENT),
@@ -87,10 +87,26 @@ def test_the_page_shows_the_code_of_the_recipes(page: str):
             assert block in named, section.partition("\n")[0]
 
 
-def test_the_readme_starts_with_a_program(folder: Path, scripted_openai: ScriptedOpenAI):
-    first_screen = "\n".join(README.splitlines()[:40])
-    (program,) = re.findall(r"```python\n(.*?)```", first_screen, re.DOTALL)
-    assert 'create_router("openai:gpt-5-mini", tools=[my_function, my_langchain_tool, "mcp.json"])' in program
-    scripted_openai.script(*DOOR)
-    (folder / "program.py").write_text(program)
+def test_the_readme_starts_with_a_program_that_runs_as_pasted(tmp_path: Path):
+    program, _ = _readme_programs()
+    (tmp_path / "program.py").write_text(program)
+    environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        [sys.executable, "program.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    (printed_text,) = re.findall(r"^````\n(.*?)^````$", README, re.DOTALL | re.MULTILINE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, printed_text, "")
+
+
+def test_the_readme_adds_a_model_and_servers(folder: Path, scripted_openai: ScriptedOpenAI):
+    program, router = _readme_programs()
+    scripted_openai.script(*TURN)
+    (folder / "program.py").write_text(re.sub(r"^router = .*\n", router, program, flags=re.MULTILINE))
     assert printed("program.py", folder, scripted_openai) == "A-17 and B-4 are late.\n"
+
+
+def _readme_programs() -> list[str]:
+    first_screen = "\n".join(README.splitlines()[:50])
+    programs = re.findall(r"^```python\n(.*?)^```$", first_screen, re.DOTALL | re.MULTILINE)
+    assert len(programs) == 2
+    return programs

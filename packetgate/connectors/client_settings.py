@@ -2,13 +2,14 @@
 
 import json
 import os
-import shutil
+import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from packetgate.connectors.shell_commands import program_path, setting_variables
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
 from packetgate.tools.builtin.appeared import confirm
@@ -132,18 +133,22 @@ def write(path: Path, text: str) -> None:
         raise ConfigError(f"{path}: cannot be written: {error}") from error
 
 
-def entry_for(client: str, settings: Settings, *, has_servers: bool = False) -> dict[str, Any]:
-    """Return the settings entry with which a client starts the proxy from any folder."""
-    command = shutil.which("packetgate") or str(Path(sys.executable).with_name("packetgate"))
+def entry_for(
+    client: str, settings: Settings, options: Sequence[str] = (), *, has_servers: bool = False
+) -> dict[str, Any]:
+    """Return the settings entry with which a client starts the proxy, in this folder, with more `options`."""
     config = _config(settings)
-    args = ["proxy", *(["--mcp-config", str(config)] if has_servers or config.exists() else []), "--client", client]
-    env = {"PACKETGATE_ROOT": str(settings.root.absolute())}
-    if settings.preferences_path is not None:
-        env["PACKETGATE_CONFIG"] = str(settings.preferences_path.absolute())
-    return {"command": command, "args": args, "env": env}
+    servers = ["--mcp-config", str(config)] if has_servers or config.exists() else []
+    paths = {"root": settings.root, "home": settings.home, "config": settings.preferences_path}
+    env = {name: value for name, value in setting_variables(settings).items() if name != "PACKETGATE_MCP_CONFIG"}
+    for name, path in paths.items():
+        if path is not None and (name != "home" or name in settings.model_fields_set):
+            env[f"PACKETGATE_{name.upper()}"] = str(path.absolute())
+    args = ["proxy", "--folder", str(Path.cwd()), *servers, "--client", client, *options]
+    return {"command": program_path(), "args": args, "env": env}
 
 
-def install(client: str, place: SettingsPlace, settings: Settings) -> list[str]:
+def install(client: str, place: SettingsPlace, settings: Settings, options: Sequence[str] = ()) -> list[str]:
     """Replace the servers in a client's settings with the proxy, and move them into `mcp.json`.
 
     Unreadable entries stay. Everything is read and checked before anything is written. Return lines that say what was
@@ -171,11 +176,12 @@ def install(client: str, place: SettingsPlace, settings: Settings) -> list[str]:
         if name not in known:
             new[name] = json.loads(json.dumps(entry, default=str))
     ours_changed = ours.text_with("mcpServers", {**ours.servers("mcpServers"), **new})
-    entry = entry_for(client, settings, has_servers=bool(new))
+    entry = entry_for(client, settings, options, has_servers=bool(new))
     installed = theirs.text_with(place.key, {**staying, ENTRY: entry})
     if theirs.text and not is_proxy_entry(before.get(ENTRY)):
         write(place.backup, theirs.text)
-        lines.append(f"{place.backup}: saved the old settings here; to uninstall, copy this file back")
+        undo = shlex.join(["cp", str(place.backup.absolute()), str(place.file.absolute())])
+        lines.append(f"{place.backup}: saved the old settings here; to uninstall: {undo}")
     if new:
         write(ours.path, ours_changed)
         confirm(ours.path, settings.home)

@@ -14,6 +14,7 @@ from langgraph.types import Command, StateUpdate
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import PacketgateError, RequestError
 from packetgate.state.packet import CognitionPacket, TurnInput, check_update, request_in
+from packetgate.state.private_names import is_nested
 from packetgate.state.request import TurnRequest, check_reply
 from packetgate.tools.attached.parts import extract_files
 from packetgate.tools.text.result_store import ResultStore
@@ -23,22 +24,25 @@ USER_ID = "langgraph_auth_user_id"
 
 
 class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]):
-    """A compiled graph that validates a server's input."""
+    """A compiled graph that validates a server's input. As a node of another graph, it is an ordinary graph."""
 
-    def __init__(self, *, results: ResultStore | None = None, **parts: Any) -> None:
+    def __init__(
+        self, *, results: ResultStore | None = None, settings: RoutingContext | None = None, **parts: Any
+    ) -> None:
         """Create a graph from another graph's attributes, because servers copy graphs this way."""
         super().__init__(**parts)
-        self.results = results
+        self.results, self.settings = results, settings
 
     @classmethod
     def from_graph(
         cls,
         graph: CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket],
         results: ResultStore | None = None,
+        settings: RoutingContext | None = None,
     ) -> Self:
-        """Return a server graph that stores attached files in `results`."""
+        """Return a server graph that stores attached files in `results`; a run's own settings override `settings`."""
         copy = cls.__new__(cls)
-        vars(copy).update(vars(graph), results=results)
+        vars(copy).update(vars(graph), results=results, settings=settings)
         return copy
 
     async def astream(  # type: ignore[override]
@@ -50,13 +54,21 @@ class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
             PacketgateError: also a ValueError, because a server shows only the class of other errors.
         """
         configurable = dict((config or {}).get("configurable", {}))
+        if is_nested(configurable):
+            async with aclosing(cast("AsyncGenerator[Any]", super().astream(turn_input, config, **options))) as parts:
+                async for part in parts:
+                    yield part
+            return
         person = configurable.get(USER_ID) or ""
         if self.checkpointer is None:  # a server gives an id to runs without a thread; they cannot be resumed
             configurable.pop("thread_id", None)
             config = {**(config or {}), "configurable": configurable}
         context = options.get("context")
         with _raise_value_errors():
-            routing_context(context)
+            of_run = routing_context(context)
+            if self.settings is not None:
+                given = {name: getattr(of_run, name) for name in of_run.model_fields_set}
+                options["context"] = self.settings.model_copy(update=given)
             if isinstance(turn_input, Command):
                 if turn_input.goto:
                     raise RequestError("goto is not supported: send `messages`, or resume with a reply")

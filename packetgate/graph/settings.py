@@ -1,5 +1,6 @@
 """Settings of a process: command line, then environment, then the models of `packetgate.toml`. No secrets."""
 
+import shlex
 from pathlib import Path
 from typing import Any, Literal
 
@@ -90,12 +91,16 @@ class Settings(BaseSettings):
             raise ConfigError(
                 f"{self.home} cannot be read: {error}; set PACKETGATE_HOME to a folder of yours"
             ) from error
-        if must_be_confirmed:
+        if path is not None and must_be_confirmed:
             raise ConfigError(
                 f"{path} appeared after confined programs could write to its folder, so they may have written it: "
-                f"read the file; to use it, run `packetgate policy --confirm {path}`, else delete it"
+                f"read the file; to use it, run `{self._confirm_command(path)}`, else delete it"
             )
         return path
+
+    def _confirm_command(self, path: Path) -> str:
+        home = f"PACKETGATE_HOME={shlex.quote(str(self.home.absolute()))} " if "home" in self.model_fields_set else ""
+        return f"{home}packetgate policy --confirm {shlex.quote(str(path.absolute()))}"
 
     @property
     def database(self) -> Path:

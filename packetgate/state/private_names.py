@@ -4,7 +4,7 @@
 """
 
 import threading
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 STRICT_RESUME = "__pregel_strict_resume"
@@ -22,6 +22,11 @@ def allow_checkpoint_types(types: Iterable[tuple[str, str]]) -> None:
     from langgraph.checkpoint.serde import _msgpack
 
     _msgpack.SAFE_MSGPACK_TYPES |= frozenset(types)
+
+
+def is_nested(configurable: Mapping[str, Any]) -> bool:
+    """Whether LangGraph runs a graph as a node of another graph. No client can send the function that it puts there."""
+    return callable(configurable.get("__pregel_read"))
 
 
 def call_before_threads_end(call: Callable[[], None]) -> None:

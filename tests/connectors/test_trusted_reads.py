@@ -63,7 +63,7 @@ def test_trust_is_asked_once_and_holds_until_the_tool_changes_or_it_is_revoked(
     assert "looks like a read, but nothing confirms that. Trust it as a read?" in " ".join(
         asked.out.replace("┆", "").replace("↪", "").split()
     )
-    assert "yes|no|skip|trust" in asked.out
+    assert "(yes, no, skip, trust)" in asked.out
     refused = cli.run("answer", "always", "--session", "one")
     assert "'always' is not offered; use one of: yes, no, trust" in " ".join(refused.out.split())
     answered = cli.run("answer", "trust", "--session", "one")
@@ -97,7 +97,7 @@ def test_trust_does_not_cover_the_same_command_in_another_folder(cli: CommandLin
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "words", "offers_trust"),
-    [("", "yes|no|skip|trust", True), ('[policy]\nremember = "never"\n', "yes|no|skip ", False)],
+    [("", "(yes, no, skip, trust)", True), ('[policy]\nremember = "never"\n', "(yes, no, skip)", False)],
 )
 def test_yes_counts_once_and_the_policy_may_forbid_trust(
     cli: CommandLine, ask: Callable[..., Outcome], policy: str, words: str, offers_trust: bool

@@ -23,7 +23,11 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
 import packetgate
-from packetgate import CallReview, PacketgateError, PacketgateMiddleware, Review, Router, Turn, create_router
+from packetgate.deciders.protocols import Review
+from packetgate.gate.confidence import CallReview
+from packetgate.middleware import PacketgateMiddleware
+from packetgate.router import Router, Turn, create_router
+from packetgate.state.errors import PacketgateError
 
 Step = Sequence[Made]
 """Calls that are made together."""

@@ -1,4 +1,4 @@
-"""`packetgate studio` as a process with only the loopback network."""
+"""`packetgate studio` and `langgraph dev` as processes with only the loopback network."""
 
 import asyncio
 import ctypes
@@ -82,15 +82,32 @@ def serve_langgraph(folder: Path, *, isolated: bool = True, **environment: str) 
     """
     root = folder / "root"
     root.mkdir()
+    with _serve([str(COMMAND), "studio"], folder, root, folder, isolated=isolated, **environment) as server:
+        yield server
+
+
+@contextmanager
+def serve_own_app(folder: Path) -> Iterator[LangGraphServer]:
+    """Start `langgraph dev` in `folder`, which has a `langgraph.json`; the log is kept in its parent folder."""
+    command = [str(COMMAND.with_name("langgraph")), "dev", "--no-browser", "--no-reload"]
+    path = f"{COMMAND.parent}{os.pathsep}{os.environ['PATH']}"
+    with _serve(command, folder.parent, folder, folder, PATH=path) as server:
+        yield server
+
+
+@contextmanager
+def _serve(
+    command: list[str], folder: Path, root: Path, cwd: Path, *, isolated: bool = True, **environment: str
+) -> Iterator[LangGraphServer]:
     isolated = isolated and _can_isolate()
     log_file = folder / "server.log"
     port = 8123 if isolated else _free_port()
-    command = [str(COMMAND), "studio", "--port", str(port)]
+    command = [*command, "--port", str(port)]
     if isolated:
         command = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", *command]
     with log_file.open("wb") as log:
         variables = _environment(folder, root) | environment
-        process = subprocess.Popen(command, cwd=folder, env=variables, stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen(command, cwd=cwd, env=variables, stdout=log, stderr=log, start_new_session=True)
     server = LangGraphServer(f"http://127.0.0.1:{port}", root, log_file, process.pid, isolated)
     try:
         _wait_until_it_answers(server, process)
@@ -110,9 +127,9 @@ async def ask(client: LangGraphClient, text: str, assistant: str = GRAPH, **cont
     return thread, await client.runs.wait(thread, assistant, input=said(text), context=context)
 
 
-async def reply(client: LangGraphClient, thread: str, decision: Any, **context: Any) -> Any:
+async def reply(client: LangGraphClient, thread: str, decision: Any, assistant: str = GRAPH, **context: Any) -> Any:
     """Return the state after a reply."""
-    return await client.runs.wait(thread, GRAPH, command={"resume": decision}, context=context)
+    return await client.runs.wait(thread, assistant, command={"resume": decision}, context=context)
 
 
 async def _with_client(url: str, conversation: Callable[[LangGraphClient], Awaitable[T]]) -> T:
@@ -170,7 +187,7 @@ def _wait_until_it_answers(server: LangGraphServer, process: "subprocess.Popen[b
             return server.talk(ping)
         except httpx.TransportError:
             time.sleep(0.2)
-    raise AssertionError(f"packetgate studio does not answer, exit status {process.poll()}:\n{server.log()}")
+    raise AssertionError(f"the server does not answer, exit status {process.poll()}:\n{server.log()}")
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:

@@ -17,9 +17,11 @@ from mcp import MCPError
 from packetgate.connectors.proxy.gateway import Gateway, is_sessionless, refusal
 from packetgate.connectors.proxy.results import MAX_EVENT_BYTES, call_result
 from packetgate.connectors.proxy.sessions import ProxySession
+from packetgate.connectors.shell_commands import command_anywhere, preferences_hint
 from packetgate.gate.proposal import Proposal
 from packetgate.gate.questions import approval_payload
 from packetgate.gate.requests import RequestedCall
+from packetgate.graph.settings import Settings
 from packetgate.state.errors import CallRefusedError, InputError, PacketgateError
 from packetgate.state.printing import fenced, printable
 from packetgate.tools.policy.rules import strictest_rule
@@ -96,7 +98,13 @@ async def _run_call(
     limit = MAX_EVENT_BYTES if ctx.transport == "streamable-http" else None
     is_meta = listed_names is None
     return await asyncio.to_thread(
-        call_result, proposal, gateway.results.file, limit, output_schema, by_meta_tool=is_meta
+        call_result,
+        proposal,
+        gateway.results.file,
+        limit,
+        output_schema,
+        by_meta_tool=is_meta,
+        settings=gateway.settings,
     )
 
 
@@ -148,7 +156,8 @@ async def _decide_outside_client(
         proposal = await gateway.recorder.current(proposal)
     if not proposal.calls[0].status.is_final:
         gateway.parked_calls[key] = proposal
-        raise CallRefusedError(_waiting_text(proposal, gateway.hub.last_catalogue.get(proposal.calls[0].tool_name)))
+        spec = gateway.hub.last_catalogue.get(proposal.calls[0].tool_name)
+        raise CallRefusedError(_waiting_text(proposal, spec, gateway.settings))
     return proposal
 
 
@@ -238,7 +247,7 @@ def _skip_reply(reason: str) -> dict[str, str]:
     return {"type": "skip", "message": reason}
 
 
-def _waiting_text(proposal: Proposal, spec: ToolSpec | None) -> str:
+def _waiting_text(proposal: Proposal, spec: ToolSpec | None, settings: Settings) -> str:
     """Return the message for a call that waits because its client cannot ask: the reason, and how to allow the call.
 
     A rule is proposed only if it would allow the call: not a flagged call, and not a call that a rule already matches.
@@ -255,10 +264,13 @@ def _waiting_text(proposal: Proposal, spec: ToolSpec | None) -> str:
             f'[[policy.rules]]\neffect = "allow"\ntool = "{call.tool_name}"\nchannels = ["proxy"]'
         )
     )
+    always = f"{always}\n{preferences_hint(settings)}" if always else ""
     advice = " No rule can allow a flagged call." if call.is_flagged else "" if doubt or rule else always
+    command = f"{command_anywhere(settings)} answer --session {session}"
+    variable = " with the proxy's PACKETGATE_DATABASE_URL set," if settings.database_url else ""
     return (
         f"{call.tool_name} was NOT run: {doubt or call.review_reasoning}, and this client does not support "
-        "elicitation, so nobody could be asked. On the proxy's machine, `packetgate answer --session "
-        f"{session}` shows the question, and `packetgate answer --session {session} yes` allows it; then repeat the "
-        f"call with the same arguments for its result.{advice}"
+        f"elicitation, so nobody could be asked. On the proxy's machine,{variable} this command shows the question, "
+        f"and the command that decides it:\n{command}\n"
+        f"Then repeat the call with the same arguments for its result.{advice}"
     )

@@ -1,10 +1,13 @@
 """`packetgate proxy`."""
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from packetgate.connectors.options import Commands, McpConfigPath, Set, Writes
+from packetgate.state.errors import ConfigError
 
 if TYPE_CHECKING:
     from packetgate.graph.settings import Settings
@@ -24,6 +27,7 @@ async def proxy(
     print_entry: Annotated[
         bool, typer.Option("--print", help="With --install: print the entry and change nothing.")
     ] = (False),
+    folder: Annotated[Path | None, typer.Option(help="Run in this folder, as if started there.")] = None,
     mcp_config: McpConfigPath = None,
     allow_writes: Writes = None,
     allow_commands: Commands = None,
@@ -34,9 +38,15 @@ async def proxy(
     from packetgate.connectors.http import bind_socket
     from packetgate.connectors.options import check_settings_files, context_for_others, run_settings_from, settings_from
 
+    if folder is not None:
+        try:
+            os.chdir(folder)
+        except OSError as error:
+            raise ConfigError(f"--folder {folder}: {error.strerror}") from error
     options = settings_from(mcp_config=mcp_config, local=True)
     if install is not None:
-        return _install(options, install, print_entry=print_entry)
+        switches = (("--allow-writes", allow_writes), ("--allow-commands", allow_commands))
+        return _install(options, install, [name for name, is_on in switches if is_on], print_entry=print_entry)
     settings = check_settings_files(options)
     config = load_clients(ProxyConfig, settings.preferences_path)
     if config.clients and client not in {*config.clients, "local"}:
@@ -57,17 +67,16 @@ async def proxy(
         return 0
 
 
-def _install(settings: "Settings", client: str, *, print_entry: bool) -> int:
+def _install(settings: "Settings", client: str, options: list[str], *, print_entry: bool) -> int:
     import json
 
     from packetgate.connectors import client_settings
 
     place = client_settings.settings_place(client)
     if print_entry:
-        typer.echo(
-            json.dumps({place.key: {client_settings.ENTRY: client_settings.entry_for(client, settings)}}, indent=2)
-        )
+        entry = client_settings.entry_for(client, settings, options)
+        typer.echo(json.dumps({place.key: {client_settings.ENTRY: entry}}, indent=2))
         return 0
-    for line in client_settings.install(client, place, settings):
+    for line in client_settings.install(client, place, settings, options):
         typer.echo(line)
     return 0

@@ -20,6 +20,7 @@ from packetgate.gate.gate import Gate
 from packetgate.gate.proposal import Proposal
 from packetgate.gate.requests import RequestedCall
 from packetgate.graph.records import learned_for
+from packetgate.graph.settings import Settings
 from packetgate.state.channels import PROXY
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import CallRefusedError, PacketgateError
@@ -92,7 +93,8 @@ class Gateway:
     recorder: Recorder
     config: ProxyConfig
     context: RoutingContext
-    """The settings that the proxy was started with."""
+    """The settings of calls that the proxy was started with."""
+    settings: Settings
     announcer: Announcer
     results: ResultStore
     patience_s: float = LIST_PATIENCE_S

@@ -11,8 +11,10 @@ import mcp_types
 from fastmcp.tools.base import ToolResult
 from pydantic import AnyUrl, TypeAdapter, ValidationError
 
+from packetgate.connectors.shell_commands import preferences_hint
 from packetgate.gate.facts import Facts
 from packetgate.gate.proposal import Proposal
+from packetgate.graph.settings import Settings
 from packetgate.state.routing import ResultAttachment, Risk, ToolCall
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.checks.validation import result_error
@@ -36,6 +38,7 @@ def call_result(
     max_bytes: int | None,
     output_schema: dict[str, Any] | None = None,
     *,
+    settings: Settings,
     by_meta_tool: bool = False,
 ) -> ToolResult:
     """Return a call's outcome in at most `max_bytes`: the tool's own result, or the status of the call. Blocking.
@@ -44,7 +47,7 @@ def call_result(
     """
     call, result = proposal.calls[0], proposal.calls[0].result
     is_error = call.status is not ToolExecutionStatus.EXECUTED
-    text = _with_continuation_hint(call.result_text, call) + _switch_hint(call, proposal.facts)
+    text = _with_continuation_hint(call.result_text, call) + _switch_hint(call, proposal.facts, settings)
     if _json_bytes(text) > MAX_RESULT_TEXT_BYTES:
         beginning = text[: MAX_RESULT_TEXT_BYTES // 6]
         text = f"{beginning}\n[cut here: {len(text):,} characters in all{_continuation_hint(call)}]"
@@ -97,14 +100,15 @@ def _with_continuation_hint(text: str, call: ToolCall) -> str:
     return text.replace(read_more_hint(handle), _continuation_hint(call)) if handle else text
 
 
-def _switch_hint(call: ToolCall, facts: Facts) -> str:
+def _switch_hint(call: ToolCall, facts: Facts, settings: Settings) -> str:
     """Return instructions to enable a call that was a dry run; empty for any other call."""
     if call.status is not ToolExecutionStatus.SKIPPED or facts.settings.allows(call.risk):
         return ""
     what = "commands" if call.risk is Risk.EXECUTE else "writes"
     return (
         f"\nTo allow the call: start the proxy with --allow-{what}, or set allow_{what} = true under "
-        f"[proxy.clients.{facts.header.person}] in packetgate.toml. Each call then waits for approval."
+        f"[proxy.clients.{facts.header.person}] in packetgate.toml. Each call then waits for approval. "
+        f"{preferences_hint(settings)}"
     )
 
 

@@ -249,6 +249,7 @@ async def open_gateway_to_hub(
             recorder=recorder,
             config=config,
             context=context,
+            settings=settings,
             announcer=announcer,
             patience_s=settings.patience_s if "patience_s" in settings.model_fields_set else LIST_PATIENCE_S,
             results=result_store(settings),

@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,6 +35,7 @@ from packetgate.connectors.options import (
 )
 from packetgate.connectors.running import InterruptedReadError
 from packetgate.connectors.sessions import AnswerPiece, Sessions
+from packetgate.connectors.shell_commands import command_here
 from packetgate.connectors.terminal.last_question import LastQuestion, only_open_session
 from packetgate.connectors.terminal.reading import LineReader, file_part, is_at_terminal, reader
 from packetgate.connectors.turn import (
@@ -132,7 +133,8 @@ async def answer(
     edit: Annotated[
         str | None,
         typer.Option(
-            help="Approve with these new arguments, as a JSON object; for several calls, a list of objects or words."
+            help="Approve with these new values of arguments, as a JSON object; the other arguments stay. For several "
+            "calls, a list of objects or words."
         ),
     ] = None,
     question: Annotated[
@@ -238,8 +240,21 @@ async def _run_turn(
             *(sessions, session, context, last, result_store(settings), as_json),
             interactive=is_at_terminal() and not as_json,
             options=tuple(part for option in options for part in option),
+            program=command_here(settings, [option for option, _ in options]),
         )
-        return await terminal.run(turn(shown_id))
+        return await terminal.run(await _with_other_arguments(turn(shown_id), sessions, session))
+
+
+async def _with_other_arguments(turn: UserInput, sessions: Sessions, session: str) -> UserInput:
+    """Return a reply whose edits keep the arguments of the open question that they do not name."""
+    if not isinstance(turn, Reply) or not isinstance(turn.value, dict):
+        return turn
+    question = (await sessions.state(session)).question or {}
+    decisions = [*turn.value["decisions"]]
+    for number, (decision, request) in enumerate(zip(decisions, question.get("action_requests") or (), strict=False)):
+        if isinstance(decision, dict):
+            decisions[number] = {**decision, "args": {"args": {**request["args"], **decision["args"]["args"]}}}
+    return replace(turn, value={"decisions": decisions})
 
 
 def turn_request(context_type: str | None, hints: SwitchHints) -> TurnRequest:
@@ -332,6 +347,8 @@ class Terminal:
     shows_trace: bool = True
     options: tuple[str, ...] = ()
     """Options that `packetgate answer` must repeat."""
+    program: str = "packetgate"
+    """How the commands that are shown begin."""
     read: LineReader = field(default_factory=reader)
     pending: dict[str, Any] | None = None
     """The open question, which the next input answers."""
@@ -354,10 +371,10 @@ class Terminal:
                 await self.ask(event.question)
                 turn = await self._reply()
         except EOFError:
-            self._hint("left unanswered: {}", "yes|no|skip")
+            self._hint("left unanswered (yes, no or skip): {}", "yes")
             return WAITING
         except InterruptedReadError:
-            self._hint("left unanswered: {}", "yes|no|skip")
+            self._hint("left unanswered (yes, no or skip): {}", "yes")
             raise
         except asyncio.CancelledError:
             self._hint("stopped: {} continues it")
@@ -458,9 +475,10 @@ class Terminal:
         for request in question["action_requests"]:
             current = escaped(f"{request['name']} {json.dumps(request['args'], ensure_ascii=False)}")
             while True:
-                text = await self.read(f"{current}\nnew arguments as JSON: ")
+                text = await self.read(f"{current}\nnew values as JSON; the other arguments stay: ")
                 try:
-                    args = json.loads(text) if text.strip() else request["args"]
+                    typed = json.loads(text) if text.strip() else {}
+                    args = {**request["args"], **typed} if isinstance(typed, dict) else typed
                     break
                 except json.JSONDecodeError as error:
                     rendering.console().print(f"not JSON: {error.msg} at column {error.colno}")
@@ -505,18 +523,19 @@ class Terminal:
         out.print(rendering.question(asked.question), soft_wrap=True)
         out.print(rendering.trace_table(asked.packet))
         if asked.question.get("kind") == "question":
-            words = "YOUR-WORDS"
+            words, others = "YOUR-WORDS", ""
         else:
-            words = "|".join(["yes", "no", "skip", *_remember_words(asked.question["action_requests"])])
+            replies = ", ".join(["yes", "no", "skip", *_remember_words(asked.question["action_requests"])])
+            words, others = "yes", f" ({replies})"
         command = self._answer_command(words, f"--question {self._asked[:_SHORT_ID]}")
-        out.print(f"\nWaiting for approval; not run. To decide: {command}", soft_wrap=True)
+        out.print(f"\nWaiting for approval; not run. To decide{others}: {command}", soft_wrap=True)
 
     def _hint(self, text: str, *reply: str) -> None:
         if sys.stderr.isatty():
             rendering.say(text.format(self._answer_command(*reply)), stderr=True)
 
     def _answer_command(self, *reply: str) -> str:
-        return " ".join(["packetgate answer", *reply, shlex.join(["--session", self.session, *self.options])])
+        return " ".join([f"{self.program} answer", *reply, shlex.join(["--session", self.session, *self.options])])
 
 
 def _remember_words(requests: list[dict[str, Any]]) -> list[str]:

@@ -7,6 +7,7 @@ import shutil
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, TextIO, TypeVar
@@ -163,7 +164,7 @@ class LoggedTransport(ClientTransport):
     async def _wrapper(self, confinement: Confinement) -> AsyncIterator[Wrapper]:
         program = self._command[0]
         in_folder = str(Path(self._cwd or "", program)) if os.sep in program else program
-        if shutil.which(in_folder, path=self._env.get("PATH")) is None:
+        if await anyio.to_thread.run_sync(partial(shutil.which, in_folder, path=self._env.get("PATH"))) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
         async with AsyncExitStack() as stack:
             if confinement.home is not None:

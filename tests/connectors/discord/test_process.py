@@ -8,11 +8,14 @@ from support.command_line import CommandLine
 from support.discord_payloads import ADA, ADAS
 from support.discord_process import refused, running
 from support.discord_server import DiscordStandIn
+from support.pages import ROOT
 
 from packetgate.connectors.discord import command
 from packetgate.state.errors import ConfigError
 
-ALLOWED = f"[discord.allowed]\nusers = [{ADA}]\n[discord.writes]\nusers = [{ADA}]\n"
+TUTORIAL = (ROOT / "docs" / "tutorials" / "discord.md").read_text()
+ALLOWED = re.findall(r"```toml\n(.*?)```", TUTORIAL, re.DOTALL)[0].replace("123456789012345678", str(ADA))
+"""The file that the tutorial prints, for Ada."""
 WRITE = 'Write "hello" to notes.txt'
 
 

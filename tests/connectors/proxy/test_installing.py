@@ -48,7 +48,9 @@ def test_a_clients_servers_move_into_mcp_json(installation: Installation) -> Non
         settings = read(installation.file)
         assert (settings["other"], list(settings["mcpServers"])) == (1, ["packetgate"])
         entry = settings["mcpServers"]["packetgate"]
-        assert entry["args"] == ["proxy", "--mcp-config", str(installation.ours), "--client", "cursor"]
+        place = ["--folder", str(installation.cli.folder), "--mcp-config", str(installation.ours)]
+        assert entry["args"] == ["proxy", *place, "--client", "cursor"]
+        assert entry["env"]["PACKETGATE_HOME"] == str(installation.cli.home)
         assert entry["env"]["PACKETGATE_ROOT"] == str(installation.cli.folder)
         assert installation.file.with_name(f"mcp.json{BACKUP}").read_text() == before
 
