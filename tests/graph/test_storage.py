@@ -72,7 +72,7 @@ def test_zeroed_pages_are_named_and_kept(cli: CommandLine) -> None:
     database = cli.home / "packetgate.db"
     whole = database.read_bytes()
     for table, commands in {
-        "journal": [("audit", "--verify"), ("doctor",), ("ask", "Read plan.txt", "--session", "s")],
+        "journal": [("audit",), ("doctor",), ("ask", "Read plan.txt", "--session", "s")],
         "checkpoints": [("ask", "Hello", "--session", "s"), ("doctor",)],
     }.items():
         page = root_page(database, table)
@@ -105,9 +105,9 @@ def test_a_damaged_session_is_named_and_leaves_others_usable(cli: CommandLine, d
     assert cli.run("ask", "Hello", "--session", "other").status == 0
 
 
-def test_a_folder_in_place_of_the_database_is_no_valid_journal(cli: CommandLine) -> None:
+def test_a_folder_in_place_of_the_database_is_no_journal(cli: CommandLine) -> None:
     (cli.home / "packetgate.db").mkdir(parents=True)
-    outcome = cli.run("audit", "--verify")
+    outcome = cli.run("audit")
     assert (outcome.status, outcome.out) == (2, "")
     assert "cannot be opened" in outcome.err
 
