@@ -12,7 +12,7 @@ import weakref
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -73,7 +73,7 @@ _SQLITE_UPGRADE = [
     "ALTER TABLE journal RENAME TO journal_hashed",
     *("DROP INDEX journal_calls", "DROP INDEX journal_events", "DROP INDEX journal_sessions"),
     *_SQLITE_TABLE.split(";")[:-1],
-    f"INSERT INTO journal SELECT {_COLUMNS} FROM journal_hashed",
+    f"INSERT INTO journal SELECT {_COLUMNS} FROM journal_hashed",  # noqa: S608
     "DROP TABLE journal_hashed",  # with its triggers
     "DROP TABLE journal_head",
 ]
@@ -173,18 +173,17 @@ class DatabaseJournal(Journal):
 
     def _append(self, entries: Sequence[Entry]) -> bool:
         durable = any(entry.is_durable or entry.key is not None for entry in entries)
-        try:
-            with self._transaction(durable=durable) as execute:
-                inserted = []
-                for entry in entries:
-                    names = (entry.session_id, entry.packet_id, entry.call_id, entry.event, entry.key)
-                    detail = json.dumps(dict(entry.detail), separators=(",", ":"))
-                    inserted.append(execute(_INSERT, (now().isoformat(), *names, detail)))
-                if not all([cursor.fetchall() for cursor in inserted]):
-                    raise _KeyExists
-        except _KeyExists:
-            return False
-        return True
+        with suppress(_KeyExists), self._transaction(durable=durable) as execute:
+            cursors = []
+            for entry in entries:
+                names = (entry.session_id, entry.packet_id, entry.call_id, entry.event, entry.key)
+                detail = json.dumps(dict(entry.detail), separators=(",", ":"))
+                cursors.append(execute(_INSERT, (now().isoformat(), *names, detail)))
+            inserted = [cursor.fetchall() for cursor in cursors]  # no row where the key exists
+            if not all(inserted):
+                raise _KeyExists
+            return True
+        return False
 
     def _forget(self, session_id: str) -> None:
         with self._transaction() as execute:

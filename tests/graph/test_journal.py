@@ -1,10 +1,8 @@
 """The journal in its database: each key once, one order, also in a database of an earlier version."""
 
 import asyncio
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import pytest
