@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from packetgate.deciders.protocols import Decider, Deciders, Decision, Review, Selection, Tools
 from packetgate.deciders.reflex.answer import respond_by_reflex
 from packetgate.deciders.reflex.intent import detect_by_reflex, detect_certain_intent
-from packetgate.models.source import ModelSource, NamedDecider
+from packetgate.models.source import ModelSource
 from packetgate.models.turns import turn_budget
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, ModelError
@@ -76,12 +76,8 @@ def with_reviewer(deciders: Deciders, source: "DecisionSource") -> Deciders:
     from packetgate.deciders.language.decisions import review_by_decisions
     from packetgate.deciders.language.review import skipping_harmless_calls
 
-    async def identify() -> NamedDecider:
-        model = await source()
-        return NamedDecider(model.model, getattr(model, "provider", None))
-
     reviewer = with_turn_budget(skipping_harmless_calls(partial(review_by_decisions, source)))
-    return replace(deciders, reviewer=reviewer, reviewer_source=identify)
+    return replace(deciders, reviewer=reviewer)
 
 
 def with_reflex_fallback(model: Decider[Tools, Decision], reflex: Decider[Tools, Decision]) -> Decider[Tools, Decision]:

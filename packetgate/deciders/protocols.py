@@ -6,7 +6,7 @@ from typing import Literal, Self, TypeVar
 
 from pydantic import JsonValue
 
-from packetgate.models.source import ModelSource, NamedModel
+from packetgate.models.source import ModelSource
 from packetgate.state.base import Confidence, ConfidenceSource, Section, TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, NotAskedError
@@ -188,5 +188,4 @@ class Deciders:
     responder: Responder
     lite: ModelSource | None = None  # the selecting model; None for reflex
     prime: ModelSource | None = None  # the reviewing and answering model; None for reflex
-    reviewer_source: Callable[[], Awaitable[NamedModel]] | None = None  # the reviewing model, if it is not `prime`
     model_digest: ModelDigestSource | None = None

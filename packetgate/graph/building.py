@@ -65,12 +65,9 @@ def build_graph(
     def add(
         name: str, node: Callable[..., Awaitable[PacketUpdate]], role: Role | None = None, **arguments: object
     ) -> None:
-        model = getattr(deciders, role) if role else None
-        if name == "review_selection":
-            model = deciders.reviewer_source or model
-        recorded_role = role if model and prompt_days else None
+        recorded_role = role if role and getattr(deciders, role) and prompt_days else None
         turn = turn_recorder(usage_days, prompt_days) if name == LAST_STAGE else None
-        stage = Stage(name, node, journal, arguments, model, recorded_role, settings, turn, loop)
+        stage = Stage(name, node, journal, arguments, recorded_role, settings, turn, loop)
         graph.add_node(name, stage, input_schema=OpeningPacket if name == "open_packet" else None)
 
     def branch(name: str, route: Callable[[CognitionPacket], str]) -> None:

@@ -1,15 +1,12 @@
-"""The changes of a stage to the packet, as an event for streams and telemetry, and as entries for the journal."""
+"""The changes of a stage to the packet, as entries for the journal."""
 
-from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from typing import Literal, TypeVar
+from typing import TypeVar
 
-from packetgate.state.base import TokenUsage
-from packetgate.state.events import StageFinished
 from packetgate.state.packet import CognitionPacket, PacketUpdate
-from packetgate.state.routing import ToolCall, ToolRouting
-from packetgate.state.sections import Evaluation, PacketState
+from packetgate.state.routing import ToolCall
+from packetgate.state.sections import Evaluation
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.execution.journal import Entry
 
@@ -17,8 +14,6 @@ _T = TypeVar("_T")
 
 CALL_REVIEWED = "call_reviewed"
 _EMPTY = CognitionPacket()
-_NO_ROUTING = ToolRouting()
-_NO_TOKENS = TokenUsage()
 _PROPOSED_FIELDS = {"tool_name", "params", "risk", "open_world", "risk_reasons", "provenance"}
 
 
@@ -39,42 +34,6 @@ class StageChange:
             self.before.reasoning.evaluations, self.after.reasoning.evaluations
         )
         """New reviews."""
-        palettes = packet.context.palette, self.after.context.palette
-        self._tools = [[entry.tool_name for entry in palette] for palette in palettes if palettes[0] is not palettes[1]]
-        """The tools before and after; empty if the palette is the same."""
-
-    def event(self, stage: str, duration_ms: float) -> StageFinished:
-        """Return the stage's event. This method runs after every stage, so it must be fast."""
-        before, after = self.before, self.after
-        decisions = _added(before.reasoning.reflection_log, after.reasoning.reflection_log)
-        modes = [entry.decided_by for entry in decisions if entry.decided_by]
-        tools_before, tools_after = self._tools or ([], [])
-        spent = after.metrics.token_usage.get(stage, _NO_TOKENS)
-        earlier, routing = before.tool_routing or _NO_ROUTING, after.tool_routing or _NO_ROUTING
-        corrections = _added(earlier.corrections, routing.corrections)
-        return StageFinished(
-            stage=stage,
-            session_id=after.header.session_id,
-            packet_id=after.header.packet_id,
-            mode=modes[0] if modes else "default",
-            is_fallback=True in [entry.is_fallback for entry in decisions],
-            decisions=decisions,
-            duration_ms=duration_ms,
-            usage=spent.since(before.metrics.token_usage.get(stage, _NO_TOKENS)),
-            loaded=tuple(tools_after),
-            added=tuple([name for name in tools_after if name not in tools_before]),
-            removed=tuple([name for name in tools_before if name not in tools_after]),
-            shift="" if before.context.shift == after.context.shift else after.context.shift,
-            used=tuple([call.tool_name for call in self.calls if call.status is ToolExecutionStatus.EXECUTED]),
-            missed=_added(earlier.missed_tools, routing.missed_tools),
-            escalated=tuple([call.tool_name for call in self.calls if call.status.awaits_user]),
-            escalation=self._escalation(),
-            calls=Counter([call.status.value for call in self.calls]),
-            corrections=tuple([correction.problem for correction in corrections if not correction.is_repaired]),
-            reinjection_count=routing.reinjection_count,
-            violations=after.metrics.violations - before.metrics.violations,
-            errors=_added(before.metrics.errors, after.metrics.errors),
-        )
 
     def entries(self) -> Iterator[Entry]:
         """Yield the journal's entries: request, proposals, reviews, approvals, results and question.
@@ -110,14 +69,6 @@ class StageChange:
         question = after.question
         if question is not None and (before.question is None or before.question.question_id != question.question_id):
             yield entry("question_asked", detail=question.model_dump(mode="json", exclude={"reply"}))
-
-    def _escalation(self) -> Literal["question", "confidence", "approval"] | None:
-        if self.after.status.state is not PacketState.AWAITING_USER:
-            return None
-        statuses = {call.status for call in self.calls}
-        if ToolExecutionStatus.AWAITING_CONFIDENCE in statuses:
-            return "confidence"
-        return "approval" if ToolExecutionStatus.AWAITING_APPROVAL in statuses else "question"
 
 
 def _added(before: tuple[_T, ...], after: tuple[_T, ...]) -> tuple[_T, ...]:

@@ -5,6 +5,8 @@ If the store fails, the record is lost and the turn continues.
 
 import asyncio
 import hashlib
+import logging
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -15,7 +17,6 @@ from langgraph.store.base import BaseStore
 from pydantic import ConfigDict, ValidationError
 
 from packetgate.deciders.protocols import ModelDigestSource
-from packetgate.graph.telemetry import log_errors
 from packetgate.models.endpoint import Role
 from packetgate.models.requests import ModelRequest
 from packetgate.state.base import Section, new_id
@@ -37,6 +38,9 @@ from packetgate.tools.usage.store import (
     store_uses,
 )
 
+_log = logging.getLogger(__name__)
+_failed: deque[str] = deque(maxlen=256)
+"""Ids of packets whose first error is logged."""
 TIMEOUT_S = 5.0
 """Longest wait of a turn for the store."""
 PRUNE_EVERY = 1_000
@@ -145,10 +149,15 @@ async def calibration_for(
 
 @asynccontextmanager
 async def _bounded_store_access(packet: CognitionPacket) -> AsyncIterator[None]:
-    """Limit the time of a store access, and log its errors."""
-    with log_errors(packet.header.packet_id):
+    """Limit the time of a store access, and log its first error."""
+    packet_id = packet.header.packet_id
+    try:
         async with asyncio.timeout(TIMEOUT_S):
             yield
+    except Exception:  # noqa: BLE001  errors of the user's stores
+        if packet_id not in _failed:
+            _failed.append(packet_id)
+            _log.exception("the records of packet %r are incomplete", packet_id)
 
 
 @cache
