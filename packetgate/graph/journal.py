@@ -148,6 +148,12 @@ class DatabaseJournal(Journal):
         rows = await self._read(condition, *events, earliest)
         return tuple(row.recorded_entry for row in rows)
 
+    async def session_of(self, packet_id: str) -> str:
+        """Return the session of the newest packet whose id begins so; empty if there is none."""
+        end = f"{packet_id}g"  # after all hexadecimal digits
+        rows = await self._read("WHERE packet_id >= ? AND packet_id < ? ORDER BY seq DESC LIMIT 1", packet_id, end)
+        return rows[0].session_id if rows else ""
+
     async def rows(self, session_id: str | None = None) -> AsyncIterator[JournalRow]:
         """Yield the rows of all sessions, or of one session, oldest first."""
         condition, values = ("", ()) if session_id is None else (" AND session_id = ?", (session_id,))

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,9 +12,6 @@ from langgraph.store.base import BaseStore
 
 from packetgate.graph.changes import StageChange
 from packetgate.graph.event_loops import LoopThread
-from packetgate.graph.records import record_requests
-from packetgate.models.endpoint import Role
-from packetgate.models.requests import ModelRequest, collect_requests
 from packetgate.state.base import TokenUsage, ms_since
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import DecisionError
@@ -36,8 +32,6 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
     journal: Journal
     node_arguments: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the node."""
-    role: Role | None = None
-    """The role of the stage's model; None if its requests are not recorded."""
     settings: RoutingContext | None = None
     """Default settings if the graph is a node of another graph."""
     record_turn: Callable[[CognitionPacket, BaseStore], Awaitable[None]] | None = None
@@ -56,15 +50,11 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
         if isinstance(packet, OpeningPacket):  # the header is still the last turn's
             names |= {"session_id": "", "packet_id": ""}
         runtime.stream_writer(StageStarted(**names))
-        requests: list[ModelRequest] = []
         started = time.perf_counter()
         try:
             settings = routing_context(runtime.context, self.settings)
             arguments = self._arguments(packet, settings)
-            with (
-                session_results(packet.header.session_id),
-                collect_requests() if self.role else nullcontext(requests) as requests,
-            ):
+            with session_results(packet.header.session_id):
                 update = await self.node(packet, runtime.override(context=settings), **arguments)
             duration_ms = ms_since(started)
             before = CognitionPacket() if "header" in update else packet
@@ -84,9 +74,6 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
             )
             runtime.stream_writer(stopped)
             raise
-        finally:
-            if requests and self.role and runtime.store is not None:
-                await record_requests(packet, self.name, self.role, requests, runtime.store)
         header = update.get("header", packet.header)
         spent_before = before.metrics.token_usage.get(self.name, TokenUsage())
         spent = update["metrics"].token_usage.get(self.name, TokenUsage())

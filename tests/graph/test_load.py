@@ -57,7 +57,7 @@ async def test_concurrent_sessions_are_complete_and_separate(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "root").mkdir()
-    settings = Settings(home=tmp_path / "home", root=tmp_path / "root", usage_days=0, prompt_days=0)
+    settings = Settings(home=tmp_path / "home", root=tmp_path / "root", usage_days=0)
     room, sizes = asyncio.Semaphore(AT_ONCE), dict[int, float]()
     async with open_sessions(settings) as sessions:
 

@@ -16,7 +16,7 @@ async def events_of(talk: Session, said: str | Command[Any], events: list[Any] |
     given = TurnInput(messages=[HumanMessage(said)]) if isinstance(said, str) else said
     stream = talk.graph.astream(given, talk.config, context=talk.context, stream_mode="custom")
     async for event in stream:
-        events.append(event)  # noqa: PERF401  an error keeps the events before it
+        events.append(event)
     return events
 
 

@@ -29,7 +29,7 @@ async def audit(
     The journal holds all turns of this machine's database.
     """
     settings = settings_from(local=True)
-    if settings.database_url is None and not settings.database.exists():
+    if not settings.has_database:
         return 0
     turn, ended = "", set[str]()
     async for row in open_journal(settings).rows(session):

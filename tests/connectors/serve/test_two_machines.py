@@ -76,7 +76,7 @@ async def test_no_write_is_lost_or_repeated_when_a_machine_dies(
     cli: CommandLine, other: CommandLine, hotel: Hotel, postgres: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     room, settings = asyncio.Semaphore(AT_ONCE), Settings(home=cli.home, database_url=postgres)
-    options = {"PACKETGATE_DATABASE_URL": postgres, "PACKETGATE_USAGE_DAYS": "0", "PACKETGATE_PROMPT_DAYS": "0"}
+    options = {"PACKETGATE_DATABASE_URL": postgres, "PACKETGATE_USAGE_DAYS": "0"}
     async with (
         started(cli, "--allow-writes", "--mcp-config", hotel.configure(cli.folder), **options) as here,
         started(other, "--allow-writes", "--mcp-config", hotel.configure(other.folder), **options) as there,
