@@ -79,7 +79,7 @@ class SessionState:
         question = dict(interrupt.value) if interrupt else None
         fields = {name: value for name, value in values.items() if name in CognitionPacket.model_fields}
         try:
-            packet = CognitionPacket.model_validate(fields)
+            packet = CognitionPacket.model_validate(fields, extra="ignore")
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self, TypeVar
 
-from pydantic import JsonValue
+from pydantic import ConfigDict, JsonValue
 
 from packetgate.models.source import ModelSource
 from packetgate.state.base import Confidence, ConfidenceSource, Section, TokenUsage
@@ -20,6 +20,8 @@ from packetgate.tools.checks.checking import CheckedCall
 
 class StageDecision(Section):
     """Fields that the decisions of all stages share."""
+
+    model_config = ConfigDict(extra="forbid")
 
     confidence: Confidence | None = None  # probability that the decision is right; None if unknown
     confidence_source: ConfidenceSource = ConfidenceSource.RULE
@@ -65,6 +67,8 @@ class IntentDecision(StageDecision):
 
 class SelectedCall(Section):
     """A selected call before validation."""
+
+    model_config = ConfigDict(extra="forbid")
 
     tool_name: str
     params: dict[str, JsonValue] = {}
@@ -114,6 +118,8 @@ class Selection(StageDecision):
 
 class CallReview(Section):
     """The judgement on one call."""
+
+    model_config = ConfigDict(extra="forbid")
 
     call_id: str
     approved: bool
