@@ -14,7 +14,7 @@ from langgraph.store.base import BaseStore
 from pydantic import JsonValue
 
 from packetgate.deciders.protocols import CallReview, Review
-from packetgate.graph.changes import CALL_REVIEWED, StageChange
+from packetgate.graph.changes import CALL_REVIEWED, entries_of
 from packetgate.nodes.execute_tool import execute_tool
 from packetgate.nodes.review_selection import apply_review
 from packetgate.state.base import ConfidenceSource
@@ -124,8 +124,8 @@ class Pipeline:
         review = Review(reviews=(accepted,), decided_by="reflex", confidence_source=ConfidenceSource.UNJUDGED)
         review_update = await apply_review(packet, runtime, review, catalogue, toolbox=toolbox, journal=self.journal)
         entries = (
-            *StageChange(CognitionPacket(), proposal).entries(),
-            *StageChange(packet, review_update).entries(),
+            *entries_of(CognitionPacket(), proposal),
+            *entries_of(packet, review_update),
         )
         entries = tuple(entry for entry in entries if entry.event != CALL_REVIEWED)  # the call had no review
         packet = packet.with_update(review_update)
@@ -169,7 +169,7 @@ class Pipeline:
             update = decision.update
         governance = (update.get("governance") or packet.governance).changed(question=None)
         update = {**update, "governance": governance}
-        await self.journal.record(*StageChange(packet, update).entries())
+        await self.journal.record(*entries_of(packet, update))
         return packet.with_update(update)
 
     async def run_call(
@@ -191,7 +191,7 @@ class Pipeline:
             self._running.discard(packet.header.packet_id)
         await journal.flush()
         finished = packet.with_update({**update, "status": Status(state=PacketState.COMPLETED)})
-        return finished, tuple(StageChange(packet, update).entries())
+        return finished, tuple(entries_of(packet, update))
 
     async def _unfinished_since(self, call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> datetime | None:
         """Return the start of an earlier, equal change by this client if its end was not recorded; otherwise None."""

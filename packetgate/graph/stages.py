@@ -10,7 +10,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 
-from packetgate.graph.changes import StageChange
+from packetgate.graph.changes import entries_of
 from packetgate.graph.event_loops import LoopThread
 from packetgate.state.base import TokenUsage, ms_since
 from packetgate.state.context import RoutingContext, routing_context
@@ -61,7 +61,7 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
             earlier = len(before.reasoning.reflection_log)
             update["reasoning"] = update.get("reasoning", packet.reasoning).with_duration(earlier, duration_ms)
             update["metrics"] = update.get("metrics", packet.metrics).with_time(self.name, duration_ms)
-            if entries := tuple(StageChange(packet, update).entries()):
+            if entries := tuple(entries_of(packet, update)):
                 await self.journal.record(*entries)
         except Exception as error:
             usage = error.usage if isinstance(error, DecisionError) else TokenUsage()
