@@ -46,7 +46,7 @@ def packets(load: Load, together: Barrier) -> float:
 
 
 def entries(load: Load, together: Barrier) -> float:
-    """Return the duration in seconds of as many journal entries. Processes write the journal one after the other."""
+    """Return the duration in seconds of as many journal entries."""
     return asyncio.run(_entries(load, together))
 
 

@@ -290,7 +290,7 @@ def test_an_error_in_a_passed_reviewer_approves_nothing_and_is_named(shop: Shop)
 
 
 @pytest.mark.reflex
-def test_a_sync_checkpointer_and_store_work(shop: Shop, tmp_path: Path):
+def test_a_sync_checkpointer_and_store_work(shop: Shop, tmp_path: Path, caplog: pytest.LogCaptureFixture):
     with (
         SqliteSaver.from_conn_string(str(tmp_path / "sessions.db")) as checkpointer,
         SqliteStore.from_conn_string(str(tmp_path / "store.db")) as store,
@@ -309,6 +309,6 @@ def test_a_sync_checkpointer_and_store_work(shop: Shop, tmp_path: Path):
         turn = asked.question.approve()
         config: Any = {"configurable": {"thread_id": "mine"}}
         assert checkpointer.get_tuple(config)
-        assert len(store.search(("packetgate", "usage"))) == 2
+    assert "incomplete" not in caplog.text, "an error of the store is only logged"
     assert shop.cancelled == ["A-17"]
     assert len(turn.packet.messages) >= 4

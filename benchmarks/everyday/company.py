@@ -75,7 +75,7 @@ class Company:
         settings = self._settings.model_copy(update={"home": home})
         async with open_checkpointer(settings) as checkpointer, open_store(settings) as store:
             journal = open_journal(settings)
-            graph = build_graph(self._deciders, self.hub, settings.usage_days, settings.prompt_days, journal)
+            graph = build_graph(self._deciders, self.hub, settings.usage_days, journal)
             yield Sessions(graph.compile(checkpointer=checkpointer, store=store, name="packetgate"))
         shutil.rmtree(home, ignore_errors=True)
 

@@ -114,7 +114,7 @@ async def packetgate(dojo: Dojo, folder: Path, deciders: Deciders | None = None)
     preferences = folder / "packetgate.toml"
     reads = "".join(f'tools."{dojo.suite}.{begin}*".risk = "read"\n' for begin in READS)  # the server does not say so
     preferences.write_text(f'permanent = ["*"]\n{reads}[policy]\nremember = "always"\n')
-    settings = Settings(home=folder / "home", root=folder, config=preferences, usage_days=0, prompt_days=0)
+    settings = Settings(home=folder / "home", root=folder, config=preferences, usage_days=0)
     config = McpConfig((ServerConfig(dojo.suite, dojo.entry),), builtin="none")
     player = Player(dojo.suite)
     deciders = deciders or Deciders(player.detect, player.select, player.review, player.respond)
@@ -125,5 +125,5 @@ async def packetgate(dojo: Dojo, folder: Path, deciders: Deciders | None = None)
     ):
         if not await hub.catalogue():
             raise InputError("; ".join(f"{one.name}: {one.problem}" for one in hub.health()))
-        graph = build_graph(deciders, hub, 0, 0, open_journal(settings)).compile(checkpointer=checkpointer, store=store)
+        graph = build_graph(deciders, hub, 0, open_journal(settings)).compile(checkpointer=checkpointer, store=store)
         yield Packetgate(Sessions(graph), player)

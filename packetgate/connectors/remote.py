@@ -42,6 +42,8 @@ SILENCE_S = 300.0
 """Longest silence of a live server, in seconds. A live server sends a heartbeat every few seconds."""
 MAX_ASSISTANTS = 1_000
 STORE_PAGE = 500
+_SEARCHED = 100
+"""Number of threads in which a packet is searched."""
 """Items of a store requested at once."""
 
 
@@ -64,7 +66,7 @@ class RemoteSessions(Sessions):
 
     @property
     def store(self) -> "RemoteStore":
-        """The server's store with the records of turns and prompts."""
+        """The server's store with what is learned from turns."""
         return RemoteStore(self._client)
 
     async def forget(self, session: str) -> None:
@@ -89,6 +91,16 @@ class RemoteSessions(Sessions):
         with suppress(NotFoundError):
             async for state in super().history(session):
                 yield state
+
+    async def session_of(self, packet_id: str) -> str:
+        """Return the thread of a packet whose id begins so: one of the last turns of the threads that changed last."""
+        with translated_errors(self._url):
+            threads = await self._client.threads.search(limit=_SEARCHED, sort_by="updated_at", sort_order="desc")
+        for thread in threads:
+            header: Any = dict(thread.get("values") or {}).get("header") or {}
+            if any(str(known).startswith(packet_id) for known in (header.get("packet_id"), *header.get("lineage", ()))):
+                return str(thread["thread_id"])
+        return ""
 
     async def newest(self) -> str:
         """Return the thread that changed last; empty if there is none."""

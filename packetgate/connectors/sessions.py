@@ -79,7 +79,7 @@ class SessionState:
         question = dict(interrupt.value) if interrupt else None
         fields = {name: value for name, value in values.items() if name in CognitionPacket.model_fields}
         try:
-            packet = CognitionPacket.model_validate(fields)
+            packet = CognitionPacket.model_validate(fields, extra="ignore")
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])
@@ -169,6 +169,10 @@ class Sessions:
                 return
             before = page[-1].config
 
+    async def session_of(self, packet_id: str) -> str:
+        """Return the session of the newest packet whose id begins so; empty if none is known."""
+        return await self._journal.session_of(packet_id) if self._journal else ""
+
     async def newest(self) -> str:
         """Return the name of the most recent session; empty if there is no session."""
         checkpointer = getattr(self.graph, "checkpointer", None)
@@ -206,7 +210,7 @@ class Sessions:
 
     @property
     def store(self) -> BaseStore | None:
-        """The store with the records of turns and prompts."""
+        """The store with what is learned from turns."""
         return getattr(self.graph, "store", None)
 
     async def forget(self, session: str) -> None:

@@ -1,4 +1,4 @@
-"""`packetgate trace`: find a past packet in the record of turns or in a session's checkpoints, and print it."""
+"""`packetgate trace`: find a past packet in the journal or in a session's checkpoints, and print it."""
 
 import asyncio
 import re
@@ -10,17 +10,14 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 from langgraph.constants import START
-from langgraph.store.base import BaseStore
 
 from packetgate.connectors import rendering
 from packetgate.connectors.options import AsJson, Url, settings_from
 from packetgate.connectors.sessions import Sessions, SessionState
-from packetgate.graph.records import StagePrompts, read_prompts
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import PacketError, SessionError
 from packetgate.state.packet import CognitionPacket, read_packet
 from packetgate.state.printing import printable
-from packetgate.tools.usage.store import read_usage
 
 LAST = "last"
 _ID = re.compile("[0-9a-f]{8,32}")
@@ -28,19 +25,11 @@ _OPENING = {START, "open_packet"}
 """A checkpoint before one of these stages mixes the last turn's packet with the next turn's message."""
 
 
-class Archive(NamedTuple):
-    """Sessions and the records of their turns."""
-
-    sessions: Sessions
-    store: BaseStore
-
-
 class PastPacket(NamedTuple):
-    """A past packet with its open question and the prompts that were sent to models."""
+    """A past packet with its open question."""
 
     packet: CognitionPacket
     question: dict[str, Any] | None = None
-    prompts: tuple[StagePrompts, ...] = ()
 
 
 async def trace(
@@ -52,7 +41,6 @@ async def trace(
         ),
     ] = LAST,
     session: Annotated[str | None, typer.Option("--session", "-s", help="Search only this session.")] = None,
-    prompts: Annotated[bool, typer.Option("--prompts", help="Also print the prompts as sent to models.")] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> int:
@@ -69,21 +57,7 @@ async def trace(
         out.print(rendering.question(past.question))
     out.print()
     out.print(rendering.trace_table(past.packet))
-    if prompts:
-        _show_prompts(past)
     return 0
-
-
-def _show_prompts(past: PastPacket) -> None:
-    if not past.prompts:
-        rendering.say("no prompts are stored for this packet (PACKETGATE_PROMPT_DAYS)")
-    for stage in past.prompts:
-        for request in stage.exchanges:
-            rendering.say(f"\n{stage.stage}: {stage.role} model {request.model}, {request.duration_ms:.0f} ms", "bold")
-            sent = [(message.role, message.text) for message in request.messages]
-            for role, text in [*sent, ("answer", request.answer), ("error", request.error)]:
-                if text:
-                    rendering.say(f"[{role}]\n{text}", "")
 
 
 async def _past(settings: Settings, packet_ref: str, session: str | None) -> PastPacket:
@@ -95,8 +69,8 @@ async def _past(settings: Settings, packet_ref: str, session: str | None) -> Pas
             f"{printable(packet_ref)[:200]}: neither a file nor a packet id: give at least 8 characters of the id, or "
             "`last`"
         )
-    async with open_archive(settings) as archive:
-        return await find_packet(archive, packet_ref, session)
+    async with open_archive(settings) as sessions:
+        return await find_packet(sessions, packet_ref, session)
 
 
 def _file_content(path: str) -> bytes | None:
@@ -111,8 +85,8 @@ def _file_content(path: str) -> bytes | None:
 
 
 @asynccontextmanager
-async def open_archive(settings: Settings) -> AsyncIterator[Archive]:
-    """Open the sessions and records of the server at `url`, or of this machine, without models and MCP servers.
+async def open_archive(settings: Settings) -> AsyncIterator[Sessions]:
+    """Open the sessions of the server at `url`, or of this machine, without models and MCP servers.
 
     Raises:
         ConfigError: the database or the server cannot be used.
@@ -123,52 +97,47 @@ async def open_archive(settings: Settings) -> AsyncIterator[Archive]:
 
         async with open_remote(settings.url, settings.assistant) as remote:
             with translated_errors(without_credentials(settings.url)):
-                yield Archive(remote, remote.store)
+                yield remote
         return
     from packetgate.deciders.choosing import reflex_deciders
     from packetgate.graph.building import build_graph
-    from packetgate.graph.storage import open_checkpointer, open_store
+    from packetgate.graph.journal import open_journal
+    from packetgate.graph.storage import open_checkpointer
     from packetgate.tools.servers.hub import McpHub
 
-    async with open_checkpointer(settings) as checkpointer, open_store(settings) as store:
-        graph = build_graph(reflex_deciders(), McpHub([])).compile(checkpointer=checkpointer, store=store)
-        yield Archive(Sessions(graph), store)
+    async with open_checkpointer(settings) as checkpointer:
+        graph = build_graph(reflex_deciders(), McpHub([])).compile(checkpointer=checkpointer)
+        yield Sessions(graph, journal=open_journal(settings))
 
 
-async def find_packet(archive: Archive, packet_ref: str, session: str | None) -> PastPacket:
+async def find_packet(sessions: Sessions, packet_ref: str, session: str | None) -> PastPacket:
     """Return the newest packet whose id begins with `packet_ref`, or the last packet, of one or of all sessions.
 
     Raises:
         PacketError, SessionError: no packet matches.
     """
     if packet_ref == LAST:
-        state = await _last(archive, session)
+        state = await _last(sessions, session)
     else:
-        state = await _in_session(archive, packet_ref, session or await _session_of(archive, packet_ref))
-    header = state.packet.header
-    prompts = await read_prompts(archive.store, header.session_id, header.packet_id)
-    return PastPacket(state.packet, state.question, prompts)
+        name = session or await sessions.session_of(packet_ref)
+        if not name:
+            raise PacketError(f"no packet {packet_ref} is on record: check its id, or add --session NAME")
+        state = await _in_session(sessions, packet_ref, name)
+    return PastPacket(state.packet, state.question)
 
 
-async def _last(archive: Archive, session: str | None) -> SessionState:
-    name = await archive.sessions.newest() if session is None else session
+async def _last(sessions: Sessions, session: str | None) -> SessionState:
+    name = await sessions.newest() if session is None else session
     if not name:
         raise PacketError("no turn is on record yet: ask something with `packetgate ask`, or name a --session")
-    state = await archive.sessions.state(name)
+    state = await sessions.state(name)
     if not state.packet.content.original_prompt and state.packet.tool_routing is None:
         raise SessionError(f"session {name!r} has no turn: check its name, or it was reset")
     return state
 
 
-async def _session_of(archive: Archive, packet_ref: str) -> str:
-    for record in reversed((await read_usage(archive.store)).records):
-        if record.packet_id.startswith(packet_ref):
-            return record.session_id
-    raise PacketError(f"no packet {packet_ref} is on record; if it still waits for an answer, add --session NAME")
-
-
-async def _in_session(archive: Archive, packet_ref: str, session: str) -> SessionState:
-    async for snapshot in archive.sessions.history(session):
+async def _in_session(sessions: Sessions, packet_ref: str, session: str) -> SessionState:
+    async for snapshot in sessions.history(session):
         header = (snapshot.values or {}).get("header")
         packet_id = header.get("packet_id", "") if isinstance(header, dict) else getattr(header, "packet_id", "")
         if str(packet_id).startswith(packet_ref) and not _OPENING & set(snapshot.next):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from packetgate.deciders.fallback import plain_deciders
 from packetgate.deciders.intent import detect_certain_intent
 from packetgate.deciders.protocols import Decider, Deciders, Decision, Tools
-from packetgate.models.pool import ModelSource, NamedDecider
+from packetgate.models.pool import ModelSource
 from packetgate.models.transport import turn_budget
 from packetgate.plugins import Plugins, installed
 from packetgate.state.context import RoutingContext
@@ -64,12 +64,8 @@ def with_reviewer(deciders: Deciders, source: "DecisionSource") -> Deciders:
     from packetgate.deciders.language.decisions import review_by_decisions
     from packetgate.deciders.language.review import skipping_harmless_calls
 
-    async def identify() -> NamedDecider:
-        model = await source()
-        return NamedDecider(model.model, getattr(model, "provider", None))
-
     reviewer = with_turn_budget(skipping_harmless_calls(partial(review_by_decisions, source)))
-    return replace(deciders, reviewer=reviewer, reviewer_source=identify)
+    return replace(deciders, reviewer=reviewer)
 
 
 def with_reflex_fallback(model: Decider[Tools, Decision], reflex: Decider[Tools, Decision]) -> Decider[Tools, Decision]:

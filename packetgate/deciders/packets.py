@@ -4,13 +4,13 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import ExecutionInfo
 
 from packetgate.gate.facts import Facts
-from packetgate.gate.journal import Entry, entry_for
+from packetgate.gate.journal import CALL_REVIEWED, Entry, entry_for
 from packetgate.gate.proposal import Proposal
 from packetgate.state.packet import CognitionPacket, PacketUpdate, is_client_supplied
 from packetgate.state.sections import AuditEntry, OpenQuestion, PacketState, Status
 from packetgate.tools.catalogue.catalogue import Catalogue
 
-_NOT_AUDITED = frozenset({"call_proposed", "question_asked"})
+_NOT_AUDITED = frozenset({"call_proposed", CALL_REVIEWED, "question_asked"})
 
 
 def facts_of(packet: CognitionPacket, catalogue: Catalogue, execution: ExecutionInfo | None = None) -> Facts:

@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Self, TypeVar
 
-from pydantic import JsonValue
+from pydantic import ConfigDict, JsonValue
 
 from packetgate.deciders.replies import ReplyReader
 from packetgate.gate.confidence import CallReview
-from packetgate.models.pool import ModelSource, NamedModel
+from packetgate.models.pool import ModelSource
 from packetgate.state.base import Confidence, ConfidenceSource, Section, TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, NotAskedError
@@ -23,6 +23,8 @@ from packetgate.tools.usage.calibration import Curve, curve_name
 
 class StageDecision(Section):
     """Fields that the decisions of all stages share."""
+
+    model_config = ConfigDict(extra="forbid")
 
     confidence: Confidence | None = None  # probability that the decision is right; None if unknown
     confidence_source: ConfidenceSource = ConfidenceSource.RULE
@@ -68,6 +70,8 @@ class IntentDecision(StageDecision):
 
 class SelectedCall(Section):
     """A selected call before validation."""
+
+    model_config = ConfigDict(extra="forbid")
 
     tool_name: str
     params: dict[str, JsonValue] = {}
@@ -171,5 +175,4 @@ class Deciders:
     replies: ReplyReader = field(default_factory=ReplyReader)  # classifies what the user types at a question
     lite: ModelSource | None = None  # the selecting model; None for reflex
     prime: ModelSource | None = None  # the reviewing and answering model; None for reflex
-    reviewer_source: Callable[[], Awaitable[NamedModel]] | None = None  # the reviewing model, if it is not `prime`
     model_digest: ModelDigestSource | None = None

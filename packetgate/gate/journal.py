@@ -19,6 +19,7 @@ CALL_MARKED = "call_marked"
 """Event that stores the newest run of a proxy call under the digest of the call."""
 STARTED = "call_started"
 ENDED = "call_ended"
+CALL_REVIEWED = "call_reviewed"
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,6 @@ _PROPOSED_FIELDS = {
     "risk_reasons",
     "provenance",
     "status",
-    "review_confidence",
-    "review_reasoning",
 }
 
 

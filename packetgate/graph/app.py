@@ -29,7 +29,6 @@ graph = ServerGraph.from_graph(
         deciders_for(_models, _results),
         LoopTools(partial(make_hub, _settings, _config)),
         _settings.usage_days,
-        _settings.prompt_days,
         open_journal(_settings),
     ).compile(name="packetgate"),
     _results,

@@ -21,10 +21,9 @@ from packetgate.graph.routes import (
     after_review,
     after_selection,
 )
-from packetgate.graph.settings import PROMPT_DAYS, USAGE_DAYS
+from packetgate.graph.settings import USAGE_DAYS
 from packetgate.graph.stages import InlineNode, Stage
 from packetgate.graph.thread_messages import with_thread_messages
-from packetgate.models.options import Role
 from packetgate.nodes.ask_user import ask_user
 from packetgate.nodes.build_palette import build_palette
 from packetgate.nodes.detect_intent import detect_intent
@@ -48,14 +47,13 @@ def build_graph(
     deciders: Deciders,
     toolbox: Toolbox,
     usage_days: int = USAGE_DAYS,
-    prompt_days: int = PROMPT_DAYS,
     journal: Journal | None = None,
     *,
     settings: RoutingContext | None = None,
     loop: LoopThread | None = None,
     checks: Sequence[Check] = (),
 ) -> Builder:
-    """Return the uncompiled graph. It needs a checkpointer to ask the user, and a store to record turns.
+    """Return the uncompiled graph. It needs a checkpointer to ask the user, and a store to learn from turns.
 
     Args:
         journal: ensures that no answer is used twice and no call runs twice. If sessions outlast the process, the
@@ -68,15 +66,9 @@ def build_graph(
     gate = Gate(journal, toolbox.call, checks)
     graph: Builder = StateGraph(CognitionPacket, RoutingContext, input_schema=TurnInput, output_schema=CognitionPacket)
 
-    def add(
-        name: str, node: Callable[..., Awaitable[PacketUpdate]], role: Role | None = None, **arguments: object
-    ) -> None:
-        model = getattr(deciders, role) if role else None
-        if name == "review_selection":
-            model = deciders.reviewer_source or model
-        recorded_role = role if model and prompt_days else None
-        turn = turn_recorder(usage_days, prompt_days) if name == LAST_STAGE else None
-        stage = Stage(name, node, journal, arguments, model, recorded_role, settings, turn, loop)
+    def add(name: str, node: Callable[..., Awaitable[PacketUpdate]], **arguments: object) -> None:
+        turn = turn_recorder(usage_days) if name == LAST_STAGE and usage_days else None
+        stage = Stage(name, node, journal, arguments, settings, turn, loop)
         graph.add_node(name, stage, input_schema=OpeningPacket if name == "open_packet" else None)
 
     def branch(name: str, route: Callable[[CognitionPacket], str]) -> None:
@@ -85,9 +77,9 @@ def build_graph(
 
     learned = learned_for if usage_days else None
     add("open_packet", open_packet, journal=journal)
-    add("detect_intent", detect_intent, "lite", decider=deciders.intent, toolbox=toolbox)
+    add("detect_intent", detect_intent, decider=deciders.intent, toolbox=toolbox)
     add("build_palette", build_palette, toolbox=toolbox, lite=deciders.lite, learned=learned)
-    add("select_tool", select_tool, "lite", decider=deciders.selector, toolbox=toolbox)
+    add("select_tool", select_tool, decider=deciders.selector, toolbox=toolbox)
     calibration = partial(calibration_for, model_digest=deciders.model_digest)
     review_arguments = {
         "decider": deciders.reviewer,
@@ -95,11 +87,11 @@ def build_graph(
         "gate": gate,
         "calibration": calibration,
     }
-    add("review_selection", review_selection, "prime", **review_arguments)
+    add("review_selection", review_selection, **review_arguments)
     add("ask_user", ask_user, toolbox=toolbox, gate=gate, replies=deciders.replies)
     add("execute_tool", execute_tool, toolbox=toolbox, gate=gate)
     add("inject_result", inject_result)
-    add("respond", respond, "prime", decider=deciders.responder, toolbox=toolbox)
+    add("respond", respond, decider=deciders.responder, toolbox=toolbox)
 
     graph.add_edge(START, "open_packet")
     branch("open_packet", after_opening)

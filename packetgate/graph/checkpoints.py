@@ -1,66 +1,32 @@
 """Checkpointers: the packet's serializer, atomic writes, and async methods for sync savers and stores."""
 
 import asyncio
-import weakref
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from typing import Any, TypeVar
 
-import ormsgpack
-from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointMetadata, CheckpointTuple
-from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2, JsonPlusSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.base import BaseStore, Op, Result
 from langgraph.store.sqlite import SqliteStore
 
-from packetgate.state.base import Section
 from packetgate.state.errors import PacketError
 from packetgate.state.packet import checkpoint_types
 from packetgate.state.private_names import ERROR_WRITES, allow_checkpoint_types
 
 _T = TypeVar("_T")
 
-_CACHED = (Section, BaseMessage)
-
 allow_checkpoint_types(checkpoint_types())
 
 
 class PacketSerializer(JsonPlusSerializer):
-    """Writes checkpoints as LangGraph does, without computed fields; restores only Packetgate's types and messages.
-
-    A checkpoint holds all sections and messages, and a stage changes only a few of these. So their encoded
-    forms are cached.
-    """
+    """LangGraph's serializer, which restores only Packetgate's types and messages."""
 
     def __init__(self) -> None:
         super().__init__(allowed_msgpack_modules=checkpoint_types())
-        self._encoded: dict[int, tuple[weakref.ref[Any], Any, ormsgpack.Ext]] = {}
-
-    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
-        """Return the name of the encoding, and a channel's value or a checkpoint as bytes."""
-        if isinstance(obj, dict) and isinstance(obj.get("channel_values"), dict):
-            channels = {name: self._encoded_value(value) for name, value in obj["channel_values"].items()}
-            return super().dumps_typed({**obj, "channel_values": channels})
-        return super().dumps_typed(self._encoded_value(obj))
-
-    def _encoded_value(self, value: Any) -> Any:
-        if type(value) is list:
-            return [self._encoded_value(item) if isinstance(item, _CACHED) else item for item in value]
-        if not isinstance(value, _CACHED):
-            return value
-        key = id(value)  # unique while the value lives
-        cached, message = self._encoded.get(key), value.model_dump() if isinstance(value, BaseMessage) else None
-        if cached is None or cached[1] != message:  # messages are mutable
-            kind = type(value)
-            fields = value.model_dump(exclude_computed_fields=True) if message is None else message
-            parts = (kind.__module__, kind.__name__, fields, "model_validate_json")
-            reference = weakref.ref(value, lambda _: self._encoded.pop(key, None))
-            cached = reference, message, ormsgpack.Ext(EXT_PYDANTIC_V2, super().dumps_typed(parts)[1])
-            self._encoded[key] = cached
-        return cached[2]
 
 
 class AtomicSaver(BaseCheckpointSaver[str]):

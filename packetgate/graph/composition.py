@@ -189,12 +189,12 @@ async def open_graph(settings: Settings, models: ModelPool | None = None) -> Asy
         open_checkpointer(settings) as checkpointer,
         open_store(settings) as store,
     ):
-        await prune_records(store, settings.usage_days, settings.prompt_days)
+        await prune_records(store, settings.usage_days)
         journal = open_journal(settings)
 
         def build(models: ModelPool) -> Graph:
             deciders = deciders_for(models, result_store(settings))
-            graph = build_graph(deciders, hub, settings.usage_days, settings.prompt_days, journal)
+            graph = build_graph(deciders, hub, settings.usage_days, journal)
             return graph.compile(checkpointer=checkpointer, store=store, name="packetgate")
 
         yield OpenGraph(build(models), hub, journal, build)

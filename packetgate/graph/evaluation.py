@@ -45,16 +45,16 @@ async def run_case(case: Case, deciders: Deciders, context: RoutingContext) -> C
     """Run a case and return its result."""
     toolbox = _Tools(await asyncio.to_thread(Catalogue, load_cases().offered_tools(case)))
     saver = InMemorySaver(serde=PacketSerializer())
-    graph = build_graph(deciders, toolbox, 0, 0).compile(checkpointer=saver, interrupt_before=STOPS)
+    graph = build_graph(deciders, toolbox, 0).compile(checkpointer=saver, interrupt_before=STOPS)
     config: Any = {"configurable": {"thread_id": case.name}}
     if case.earlier_call:
         await graph.aupdate_state(config, _state_after_call(case, case.earlier_call, context), as_node="execute_tool")
     started = perf_counter()
-    with collect_requests() as requests:
+    with collect_requests() as errors:
         turn = None if case.earlier_call else TurnInput(messages=[HumanMessage(case.request)])
         state = await graph.ainvoke(turn, config, context=context)
     packet = CognitionPacket.model_validate({name: state[name] for name in CognitionPacket.model_fields})
-    problem = requests[-1].error if requests and all(request.error for request in requests) else ""
+    problem = errors[-1] if errors and all(errors) else ""
     return _case_result(case, packet, perf_counter() - started, problem)
 
 

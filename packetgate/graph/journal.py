@@ -1,26 +1,19 @@
-"""The journal in the database that stores the sessions, SQLite or PostgreSQL: append-only rows, chained by hashes.
-
-A row's hash covers the hash of the previous row and the digest of its own detail, but not the detail itself. So a
-detail can be erased when its session is forgotten, and the chain stays valid. Forgetting a session appends a row, which
-explains the erased details before it.
+"""The journal in the database that stores the sessions, SQLite or PostgreSQL.
 
 LangGraph servers store the sessions themselves, and their store cannot guarantee that a row is written once. There, the
 journal is in the database of Packetgate's own settings, which all servers must share.
 """
 
 import asyncio
-import hashlib
 import json
 import os
-import secrets
 import sqlite3
 import weakref
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -32,15 +25,8 @@ from packetgate.graph.storage import SQLITE_TIMEOUT_S
 from packetgate.state.base import now
 from packetgate.state.database_errors import SESSION_CONTENT, database_problem
 from packetgate.state.errors import ConfigError
-from packetgate.tools.spec.tool_spec import digest_of
 
 _T = TypeVar("_T")
-
-FORGOTTEN = "session_forgotten"
-TRIGGERS_REPLACED = "triggers_replaced"
-"""Event of a row that records missing or changed triggers, which were created again."""
-_SALT = "salt"
-"""Key of a random value in every detail, so that an erased detail cannot be guessed from its digest."""
 
 
 class JournalRow(NamedTuple):
@@ -53,143 +39,69 @@ class JournalRow(NamedTuple):
     call_id: str
     event: str
     key: str | None
-    digest: str
-    """Digest of the detail."""
-    previous: str
-    """Hash of the previous row; empty in the first."""
-    hash: str
     detail: str | None
-    """JSON; None if erased."""
+    """JSON; None if its session was forgotten."""
 
     @property
     def recorded_entry(self) -> RecordedEntry:
         """The entry with its number and time. Raises ConfigError if the row is damaged."""
         try:
             detail = json.loads(self.detail or "{}")
-            detail.pop(_SALT, None)
+            detail.pop("salt", None)  # written by earlier versions
             entry = Entry(self.event, self.session_id, self.packet_id, self.call_id, detail, self.key)
             return RecordedEntry(self.seq, datetime.fromisoformat(self.at), entry)
         except (ValueError, TypeError, AttributeError) as error:
             raise ConfigError(
-                f"row {self.seq} of the journal is damaged: `packetgate audit --verify` checks all rows, and `audit "
-                "--json` prints them; restore a backup of the database, or move it away"
+                f"row {self.seq} of the journal is damaged: `packetgate audit --json` prints all rows; restore a "
+                "backup of the database, or move it away"
             ) from error
 
 
-class ChainHead(NamedTuple):
-    """Number and hash of the newest row."""
-
-    seq: int = 0
-    hash: str = ""
-
-
-def chain_rows(entries: Iterable[Entry], head: ChainHead) -> list[JournalRow]:
-    """Return entries as rows that follow `head`."""
-    rows: list[JournalRow] = []
-    for entry in entries:
-        detail = json.dumps({**entry.detail, _SALT: secrets.token_hex(8)}, separators=(",", ":"))
-        digest = hashlib.sha256(detail.encode()).hexdigest()
-        names = (entry.session_id, entry.packet_id, entry.call_id, entry.event, entry.key)
-        row = JournalRow(head.seq + 1, now().isoformat(), *names, digest, head.hash, "", detail)
-        rows.append(row._replace(hash=_hash(row)))
-        head = ChainHead(row.seq, rows[-1].hash)
-    return rows
-
-
-class JournalChain:
-    """Verifies rows from the first to the last."""
-
-    def __init__(self) -> None:
-        self.head = ChainHead()
-        self.erased = 0
-        """Number of erased details."""
-        self.replaced_triggers: JournalRow | None = None
-        """The newest row that records missing or changed triggers."""
-        self._unexplained: dict[str, int] = {}
-        """First erased row by session, for sessions without a later `FORGOTTEN`."""
-
-    def check_row(self, row: JournalRow) -> str | None:
-        """Add the next row. Return what is wrong with it, or None."""
-        if row.seq != self.head.seq + 1:
-            return f"row {self.head.seq + 1} is missing: row {row.seq} follows"
-        if row.previous != self.head.hash:
-            return f"row {row.seq} does not follow from row {self.head.seq}"
-        if row.hash != _hash(row):
-            return f"row {row.seq} has been changed"
-        if row.detail is None:
-            self.erased += 1
-            self._unexplained.setdefault(row.session_id, row.seq)
-        elif hashlib.sha256(row.detail.encode()).hexdigest() != row.digest:
-            return f"the detail of row {row.seq} has been changed"
-        elif row.event == FORGOTTEN:
-            self._unexplained.pop(row.session_id, None)
-        elif row.event == TRIGGERS_REPLACED:
-            self.replaced_triggers = row
-        self.head = ChainHead(row.seq, row.hash)
-        return None
-
-    def check_end(self, head: ChainHead) -> str | None:
-        """Compare the end of the rows with the stored `head`. Return the problem, or None."""
-        if head != self.head:
-            return f"the last row is {self.head.seq}, but the stored head is row {head.seq} ({head.hash[:12]})"
-        if self._unexplained:
-            first = min(self._unexplained.values())
-            return f"the detail of row {first} was removed, but no later row says that its session was forgotten"
-        return None
-
-
-def _hash(row: JournalRow) -> str:
-    return digest_of([*row[: JournalRow._fields.index("hash")]])
-
-
-_TABLES = """
+_COLUMNS = ", ".join(JournalRow._fields)
+_TABLE = """
 CREATE TABLE IF NOT EXISTS journal (
-    seq BIGINT PRIMARY KEY, at TEXT NOT NULL, session_id TEXT NOT NULL, packet_id TEXT NOT NULL, call_id TEXT NOT NULL,
-    event TEXT NOT NULL, key TEXT UNIQUE, digest TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL, detail TEXT
+    seq {seq}, at TEXT NOT NULL, session_id TEXT NOT NULL, packet_id TEXT NOT NULL, call_id TEXT NOT NULL,
+    event TEXT NOT NULL, key TEXT UNIQUE, detail TEXT
 );
 CREATE INDEX IF NOT EXISTS journal_calls ON journal (packet_id, call_id);
 CREATE INDEX IF NOT EXISTS journal_events ON journal (event, seq);
 CREATE INDEX IF NOT EXISTS journal_sessions ON journal (session_id, seq);
-CREATE TABLE IF NOT EXISTS journal_head (one INTEGER PRIMARY KEY CHECK (one = 1), seq BIGINT NOT NULL, hash TEXT);
 """
-_CHANGES_MORE = " OR ".join(
-    f"NEW.{name} IS DISTINCT FROM OLD.{name}" for name in JournalRow._fields if name != "detail"
+_SQLITE_TABLE = _TABLE.format(seq="INTEGER PRIMARY KEY")
+_POSTGRES_TABLE = _TABLE.format(seq="BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY")
+_SQLITE_UPGRADE = [
+    "ALTER TABLE journal RENAME TO journal_hashed",
+    *("DROP INDEX journal_calls", "DROP INDEX journal_events", "DROP INDEX journal_sessions"),
+    *_SQLITE_TABLE.split(";")[:-1],
+    f"INSERT INTO journal SELECT {_COLUMNS} FROM journal_hashed",  # noqa: S608
+    "DROP TABLE journal_hashed",  # with its triggers
+    "DROP TABLE journal_head",
+]
+"""Statements that convert a journal of an earlier version, whose rows were chained by hashes."""
+_POSTGRES_UPGRADE = """
+DROP FUNCTION IF EXISTS journal_refuses() CASCADE;
+ALTER TABLE journal DROP COLUMN digest, DROP COLUMN previous, DROP COLUMN hash,
+    ALTER COLUMN seq ADD GENERATED BY DEFAULT AS IDENTITY;
+SELECT setval(pg_get_serial_sequence('journal', 'seq'), COALESCE(max(seq), 0) + 1, false) FROM journal;
+DROP TABLE journal_head;
+"""
+_INSERT = (
+    "INSERT INTO journal (at, session_id, packet_id, call_id, event, key, detail) VALUES (?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (key) DO NOTHING RETURNING seq"
 )
-"""Condition of an update that does more than erase the detail."""
-_REFUSAL = "the journal is append-only"
-_SQLITE_TRIGGERS = {
-    "journal_kept": "BEFORE DELETE ON journal",
-    "journal_unchanged": "BEFORE UPDATE ON journal WHEN NEW.detail IS NOT NULL OR "
-    + _CHANGES_MORE.replace("IS DISTINCT FROM", "IS NOT"),
-}
-_POSTGRES_BODY = f"BEGIN RAISE EXCEPTION '{_REFUSAL}'; END"
-_POSTGRES_FUNCTION = f"""
-CREATE OR REPLACE FUNCTION journal_refuses() RETURNS trigger LANGUAGE plpgsql AS $$ {_POSTGRES_BODY} $$
-"""
-_POSTGRES_PRESENT = """
-SELECT tgname, prosrc FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid
-WHERE tgrelid = 'journal'::regclass AND tgenabled IN ('O', 'A')
-"""
-_POSTGRES_TRIGGERS = {
-    "journal_kept": "BEFORE DELETE ON journal FOR EACH ROW",
-    "journal_whole": "BEFORE TRUNCATE ON journal",
-    "journal_unchanged": f"BEFORE UPDATE ON journal FOR EACH ROW WHEN (NEW.detail IS NOT NULL OR {_CHANGES_MORE})",
-}
-_HEAD = "SELECT seq, hash FROM journal_head"
-_INSERT = "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_MOVE_HEAD = (
-    "INSERT INTO journal_head VALUES (1, ?, ?) ON CONFLICT (one) DO UPDATE SET seq = excluded.seq, hash = excluded.hash"
-)
-_ERASE = "UPDATE journal SET detail = NULL WHERE session_id = ? AND event <> ? AND detail IS NOT NULL"
 _PAGE_ROWS = 500
 _POSTGRES_LOCK = 7_326_451_903
-"""Key of the advisory lock that a process holds while it appends rows."""
+"""Key of the advisory lock that a process holds while it creates or upgrades the table."""
 
 _INHERITED: list[Any] = []
 """Connections of a parent process: closing them would release its locks, or end its session."""
 
 Execute = Callable[..., Any]
 """Runs SQL with `?` for values, and returns a cursor."""
+
+
+class _KeyExists(Exception):  # noqa: N818
+    """Rolls a transaction back."""
 
 
 def open_journal(settings: Settings, timeout_s: float | None = None) -> "DatabaseJournal":
@@ -221,7 +133,7 @@ class DatabaseJournal(Journal):
         return not entries or await self._run_on_thread(self._append, entries)
 
     async def forget(self, session_id: str) -> None:
-        """Erase the details of a session's rows and append a row that records it, in one transaction."""
+        """Erase the details of a session's rows. The rows stay, with the keys of calls that ran."""
         await self._run_on_thread(self._forget, session_id)
 
     async def call_entries(self, packet_id: str, call_id: str) -> tuple[RecordedEntry, ...]:
@@ -236,6 +148,12 @@ class DatabaseJournal(Journal):
         rows = await self._read(condition, *events, earliest)
         return tuple(row.recorded_entry for row in rows)
 
+    async def session_of(self, packet_id: str) -> str:
+        """Return the session of the newest packet whose id begins so; empty if there is none."""
+        end = f"{packet_id}g"  # after all hexadecimal digits
+        rows = await self._read("WHERE packet_id >= ? AND packet_id < ? ORDER BY seq DESC LIMIT 1", packet_id, end)
+        return rows[0].session_id if rows else ""
+
     async def rows(self, session_id: str | None = None) -> AsyncIterator[JournalRow]:
         """Yield the rows of all sessions, or of one session, oldest first."""
         condition, values = ("", ()) if session_id is None else (" AND session_id = ?", (session_id,))
@@ -245,13 +163,8 @@ class DatabaseJournal(Journal):
                 yield row
             last = rows[-1].seq
 
-    async def head(self) -> ChainHead:
-        """Return the stored end of the journal."""
-        rows = await self._run_on_thread(self._fetch, _HEAD)
-        return ChainHead(*rows[0]) if rows else ChainHead()
-
     async def _read(self, condition: str, *values: object) -> list[JournalRow]:
-        rows = await self._run_on_thread(self._fetch, f"SELECT * FROM journal {condition}", *values)  # noqa: S608
+        rows = await self._run_on_thread(self._fetch, f"SELECT {_COLUMNS} FROM journal {condition}", *values)  # noqa: S608
         return [JournalRow(*row) for row in rows]
 
     async def _run_on_thread(self, function: Callable[..., _T], *values: object) -> _T:
@@ -265,51 +178,34 @@ class DatabaseJournal(Journal):
             return rows
 
     def _append(self, entries: Sequence[Entry]) -> bool:
-        keys = [entry.key for entry in entries if entry.key is not None]
-        with self._transaction(durable=bool(keys) or any(entry.is_durable for entry in entries)) as execute:
-            same_keys = [execute("SELECT 1 FROM journal WHERE key = ?", (key,)) for key in keys]
-            head = execute(_HEAD)
-            if any(cursor.fetchone() for cursor in same_keys):
-                return False
-            _insert(execute, entries, head.fetchone())
-        return True
+        durable = any(entry.is_durable or entry.key is not None for entry in entries)
+        with suppress(_KeyExists), self._transaction(durable=durable) as execute:
+            cursors = []
+            for entry in entries:
+                names = (entry.session_id, entry.packet_id, entry.call_id, entry.event, entry.key)
+                detail = json.dumps(dict(entry.detail), separators=(",", ":"))
+                cursors.append(execute(_INSERT, (now().isoformat(), *names, detail)))
+            inserted = [cursor.fetchall() for cursor in cursors]  # no row where the key exists
+            if not all(inserted):
+                raise _KeyExists
+            return True
+        return False
 
     def _forget(self, session_id: str) -> None:
         with self._transaction() as execute:
-            head, erased = execute(_HEAD), execute(_ERASE, (session_id, FORGOTTEN))
-            newest_row = head.fetchone()
-            if erased.rowcount:
-                _insert(execute, [Entry(FORGOTTEN, session_id)], newest_row)
+            execute("UPDATE journal SET detail = NULL WHERE session_id = ?", (session_id,))
 
     @abstractmethod
     def _open_connection(self) -> AbstractContextManager[Execute]: ...
 
     @abstractmethod
     def _transaction(self, *, durable: bool = True) -> AbstractContextManager[Execute]:
-        """Return a transaction that no other writer interrupts. If `durable`, it survives a power failure."""
+        """Return a transaction, which an exception rolls back. If `durable`, it survives a power failure."""
 
     def _close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-
-def _insert(execute: Execute, entries: Sequence[Entry], head: tuple[int, str] | None) -> None:
-    rows = chain_rows(entries, ChainHead(*(head or ChainHead())))
-    for row in rows:
-        execute(_INSERT, row)
-    execute(_MOVE_HEAD, (rows[-1].seq, rows[-1].hash))
-
-
-def _record_replaced_triggers(execute: Execute, names: Sequence[str]) -> None:
-    """Append a row that names the triggers, unless the journal is new."""
-    head = execute(_HEAD).fetchone() if names else None
-    if head:
-        _insert(execute, [Entry(TRIGGERS_REPLACED, detail={"detail": ", ".join(names)})], head)
-
-
-def _sqlite_trigger(name: str) -> str:
-    return f"CREATE TRIGGER {name} {_SQLITE_TRIGGERS[name]} BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END"
 
 
 class _SqliteJournal(DatabaseJournal):
@@ -329,46 +225,38 @@ class _SqliteJournal(DatabaseJournal):
                 self._connection = sqlite3.connect(
                     self._path, timeout=self._timeout_s, isolation_level=None, check_same_thread=False
                 )
-                self._connection.executescript(_TABLES)
-                if self._invalid_triggers():
-                    self._replace_triggers()
+                if self._is_hashed():
+                    with self._atomic():
+                        for statement in _SQLITE_UPGRADE if self._is_hashed() else ():
+                            self._connection.execute(statement)
+                self._connection.executescript(_SQLITE_TABLE)
                 self._file = self._identity()
             yield self._connection.execute
         except (OSError, sqlite3.Error) as error:
             self._close()
             raise ConfigError(database_problem(self._path, error, SESSION_CONTENT)) from error
 
-    def _invalid_triggers(self) -> list[str]:
-        rows = self._connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
-        present = dict(rows.fetchall())
-        return [name for name in _SQLITE_TRIGGERS if " ".join(present.get(name, "").split()) != _sqlite_trigger(name)]
-
-    def _replace_triggers(self) -> None:
-        execute = self._connection.execute
-        execute("BEGIN IMMEDIATE")
-        try:
-            invalid = self._invalid_triggers()
-            for name in invalid:
-                execute(f"DROP TRIGGER IF EXISTS {name}")
-                execute(_sqlite_trigger(name))
-            _record_replaced_triggers(execute, invalid)
-            execute("COMMIT")
-        finally:
-            if self._connection.in_transaction:
-                execute("ROLLBACK")
+    def _is_hashed(self) -> bool:
+        """Whether an earlier version of Packetgate wrote the journal."""
+        return bool(self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'journal_head'").fetchall())
 
     @contextmanager
     def _transaction(self, *, durable: bool = True) -> Iterator[Execute]:
         with self._open_connection() as execute:
             # SQLite's log is sequential: a commit that waits for the disk also flushes earlier commits.
             execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            execute("BEGIN IMMEDIATE")
-            try:
+            with self._atomic():
                 yield execute
-                execute("COMMIT")
-            finally:
-                if self._connection.in_transaction:
-                    execute("ROLLBACK")
+
+    @contextmanager
+    def _atomic(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
 
     def _identity(self) -> tuple[int, int] | None:
         try:
@@ -395,9 +283,12 @@ class _PostgresJournal(DatabaseJournal):
                 try:
                     with connection.transaction():
                         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_POSTGRES_LOCK,))
-                        if connection.execute("SELECT to_regclass('journal_head')").fetchone() == (None,):
-                            connection.execute(_TABLES, prepare=False)
-                        _replace_postgres_triggers(connection)
+                        tables = connection.execute("SELECT to_regclass('journal'), to_regclass('journal_head')")
+                        has_journal, is_hashed = tables.fetchone() or (None, None)
+                        if is_hashed:
+                            connection.execute(_POSTGRES_UPGRADE, prepare=False)
+                        elif not has_journal:
+                            connection.execute(_POSTGRES_TABLE, prepare=False)
                 except BaseException:
                     connection.close()
                     raise
@@ -407,29 +298,13 @@ class _PostgresJournal(DatabaseJournal):
 
     @contextmanager
     def _transaction(self, *, durable: bool = True) -> Iterator[Execute]:
-        # All writers wait for each other. The pipeline sends several statements at once: two round trips for a record.
+        # The pipeline sends several statements at once: two round trips for a record.
         with self._open_connection() as execute, self._connection.pipeline(), self._connection.transaction():
             execute(f"SET LOCAL synchronous_commit = {'on' if durable else 'off'}")
-            execute("SELECT pg_advisory_xact_lock(?)", (_POSTGRES_LOCK,))
             yield execute
 
     def _execute(self, sql: str, values: Sequence[object] = ()) -> Any:
-        return _execute_in_postgres(self._connection, sql, values)
-
-
-def _execute_in_postgres(connection: Any, sql: str, values: Sequence[object] = ()) -> Any:
-    return connection.execute(sql.replace("?", "%s"), values)
-
-
-def _replace_postgres_triggers(connection: Any) -> None:
-    present = {name for name, body in connection.execute(_POSTGRES_PRESENT) if body.strip() == _POSTGRES_BODY}
-    invalid = [name for name in _POSTGRES_TRIGGERS if name not in present]
-    if invalid:
-        connection.execute(_POSTGRES_FUNCTION)
-    for name in invalid:
-        connection.execute(f"DROP TRIGGER IF EXISTS {name} ON journal")
-        connection.execute(f"CREATE TRIGGER {name} {_POSTGRES_TRIGGERS[name]} EXECUTE FUNCTION journal_refuses()")
-    _record_replaced_triggers(partial(_execute_in_postgres, connection), invalid)
+        return self._connection.execute(sql.replace("?", "%s"), values)
 
 
 def _close_in_process(connection: Any, process: int) -> None:

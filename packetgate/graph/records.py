@@ -1,120 +1,65 @@
-"""Records in the graph's store: turns, prompts, lessons and model evaluations.
+"""Records in the graph's store: lessons from turns, and model evaluations.
 
 If the store fails, the record is lost and the turn continues.
 """
 
 import asyncio
 import hashlib
+import logging
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import datetime
 from functools import cache
 from itertools import count
 
 from langgraph.store.base import BaseStore
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from packetgate.deciders.protocols import ModelDigestSource
-from packetgate.graph.telemetry import log_errors
-from packetgate.models.options import Role
-from packetgate.models.requests import ModelRequest
-from packetgate.state.base import Section, new_id
 from packetgate.state.packet import CognitionPacket
 from packetgate.tools.evaluation.passport import CaseResult, EvaluatedCall, Passport
 from packetgate.tools.usage.calibration import Calibration, read_calibration
 from packetgate.tools.usage.learning import LearnedUses
-from packetgate.tools.usage.record import usage_record
-from packetgate.tools.usage.store import (
-    USAGE_NAMESPACE,
-    USES_NAMESPACE,
-    day_number,
-    delete_items,
-    delete_old_items,
-    delete_uses,
-    namespace,
-    read_learned,
-    store_record,
-    store_uses,
-)
+from packetgate.tools.usage.store import delete_items, delete_old_uses, delete_uses, read_learned, store_uses
 
+_log = logging.getLogger(__name__)
+_failed: deque[str] = deque(maxlen=256)
+"""Ids of packets whose first error is logged."""
 TIMEOUT_S = 5.0
 """Longest wait of a turn for the store."""
 PRUNE_EVERY = 1_000
-"""Number of turns in a process after which old records are deleted."""
-PROMPTS = ("packetgate", "prompts")
+"""Number of turns in a process after which old lessons are deleted."""
+_EARLIER_RECORDS = ("packetgate", "usage"), ("packetgate", "prompts")
 EVALUATIONS = ("packetgate", "evaluations")
 CONVERSATIONS = ("serve",)
 """Store namespace in which `packetgate serve` maps digests of conversations to sessions."""
-MAX_PROMPTS = 2_000
 _PASSPORT = "passport"
 _ALL = 1_000_000
 
 
-class StagePrompts(Section):
-    """Requests of one run of a stage to its model, with the answers. They hold users' words, but no headers or keys."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    session_id: str
-    packet_id: str
-    stage: str
-    role: Role
-    at: datetime
-    """When the first request was sent, in UTC."""
-    exchanges: tuple[ModelRequest, ...]
-
-
-def turn_recorder(days: int, prompt_days: int) -> Callable[[CognitionPacket, BaseStore], Awaitable[None]]:
-    """Return a function that records a finished turn and sometimes prunes old records."""
+def turn_recorder(days: int) -> Callable[[CognitionPacket, BaseStore], Awaitable[None]]:
+    """Return a function that stores what is learned from a finished turn, and sometimes deletes old lessons."""
     turns = count(1)
 
     async def record(packet: CognitionPacket, store: BaseStore) -> None:
         async with _bounded_store_access(packet):
-            if days:
-                await store_record(store, usage_record(packet))
-                await store_uses(store, packet)
+            await store_uses(store, packet)
             if next(turns) % PRUNE_EVERY == 0:
-                await prune_records(store, days, prompt_days)
+                await prune_records(store, days)
 
     return record
 
 
-async def record_requests(
-    packet: CognitionPacket, stage: str, role: Role, requests: list[ModelRequest], store: BaseStore
-) -> None:
-    """Record a stage's requests to its model."""
-    session_id, packet_id = packet.header.session_id, packet.header.packet_id
-    exchanges, at = tuple(requests), requests[0].at
-    async with _bounded_store_access(packet):
-        names = {"session_id": session_id, "packet_id": packet_id, "stage": stage}
-        await save_prompts(store, StagePrompts(**names, role=role, at=at, exchanges=exchanges))
-
-
-async def save_prompts(store: BaseStore, prompts: StagePrompts) -> None:
-    """Store prompts. They are not embedded."""
-    value = {**prompts.model_dump(mode="json"), "day": day_number(prompts.at)}
-    await store.aput(namespace(PROMPTS, prompts.session_id, prompts.packet_id), new_id(), value, index=False)
-
-
-async def read_prompts(store: BaseStore, session_id: str, packet_id: str) -> tuple[StagePrompts, ...]:
-    """Return the prompts of a turn in order."""
-    items = await store.asearch(namespace(PROMPTS, session_id, packet_id), limit=_ALL)
-    return tuple(sorted((StagePrompts.model_validate(item.value) for item in items), key=lambda prompts: prompts.at))
-
-
-async def prune_records(store: BaseStore, days: int, prompt_days: int) -> None:
-    """Delete turns and lessons older than `days`, and prompts older than `prompt_days`; 0 deletes nothing."""
+async def prune_records(store: BaseStore, days: int) -> None:
+    """Delete lessons older than `days` (0 deletes none), and the records that only earlier versions kept."""
     if days:
-        await delete_old_items(store, days)
-        await delete_old_items(store, days, root=USES_NAMESPACE)
-    if prompt_days:
-        await delete_old_items(store, prompt_days, MAX_PROMPTS, PROMPTS)
+        await delete_old_uses(store, days)
+    for root in _EARLIER_RECORDS:
+        await delete_items(store, await store.asearch(root, limit=_ALL))
 
 
 async def forget_records(store: BaseStore, session_id: str) -> None:
     """Delete all records of a session."""
-    for root in (USAGE_NAMESPACE, PROMPTS):
-        await delete_items(store, await store.asearch(namespace(root, session_id), limit=_ALL))
     await delete_items(store, await store.asearch(CONVERSATIONS, filter={"session": session_id}, limit=_ALL))
     await delete_uses(store, session=session_id)
 
@@ -145,10 +90,15 @@ async def calibration_for(
 
 @asynccontextmanager
 async def _bounded_store_access(packet: CognitionPacket) -> AsyncIterator[None]:
-    """Limit the time of a store access, and log its errors."""
-    with log_errors(packet.header.packet_id):
+    """Limit the time of a store access, and log its first error."""
+    packet_id = packet.header.packet_id
+    try:
         async with asyncio.timeout(TIMEOUT_S):
             yield
+    except Exception:  # noqa: BLE001  errors of the user's stores
+        if packet_id not in _failed:
+            _failed.append(packet_id)
+            _log.exception("the records of packet %r are incomplete", packet_id)
 
 
 @cache

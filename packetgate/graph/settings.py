@@ -16,7 +16,6 @@ from packetgate.tools.catalogue.config_file import read_config_file
 DEFAULT_CONFIG = Path("mcp.json")
 DEFAULT_PREFERENCES = Path("packetgate.toml")
 USAGE_DAYS = 90
-PROMPT_DAYS = 7
 
 
 def _data_folder() -> Path:
@@ -41,10 +40,10 @@ class Settings(BaseSettings):
         default=None, description="postgresql://...: store sessions in PostgreSQL instead of SQLite."
     )
     usage_days: int = Field(
-        default=USAGE_DAYS, ge=0, le=36_500, description="Days to keep records of turns; 0 records nothing."
-    )
-    prompt_days: int = Field(
-        default=PROMPT_DAYS, ge=0, le=36_500, description="Days to keep the prompts sent to models; 0 stores none."
+        default=USAGE_DAYS,
+        ge=0,
+        le=36_500,
+        description="Days for which calls teach the ranking and count as past use; 0: none.",
     )
     sandbox: Literal["auto", "require", "off"] | None = Field(
         default=None, description="Sandbox of ai.execute: auto (bubblewrap if it works), require or off."
@@ -101,6 +100,11 @@ class Settings(BaseSettings):
     def _confirm_command(self, path: Path) -> str:
         home = f"PACKETGATE_HOME={shlex.quote(str(self.home.absolute()))} " if "home" in self.model_fields_set else ""
         return f"{home}packetgate policy --confirm {shlex.quote(str(path.absolute()))}"
+
+    @property
+    def has_database(self) -> bool:
+        """Whether a database exists; PostgreSQL counts as existing."""
+        return self.database_url is not None or self.database.exists()
 
     @property
     def database(self) -> Path:

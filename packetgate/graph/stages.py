@@ -1,8 +1,7 @@
-"""Wraps nodes: dependencies, duration, journal entries, records, events and telemetry of a stage."""
+"""Wraps nodes: dependencies, duration, journal entries, records and events of a stage."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,18 +11,12 @@ from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 
 from packetgate.gate.journal import Journal
-from packetgate.graph.changes import StageChange
 from packetgate.graph.event_loops import LoopThread
-from packetgate.graph.records import record_requests
-from packetgate.graph.telemetry import log_errors, model_attributes, record_change, record_stop, stage_span
 from packetgate.graph.thread_messages import with_thread_messages
-from packetgate.models.options import Role
-from packetgate.models.pool import NamedModel
-from packetgate.models.requests import ModelRequest, collect_requests
 from packetgate.state.base import TokenUsage, ms_since
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import DecisionError
-from packetgate.state.events import StageStarted, StageStopped
+from packetgate.state.events import StageFinished, StageStarted, StageStopped
 from packetgate.state.packet import CognitionPacket, OpeningPacket, PacketUpdate
 from packetgate.tools.catalogue.toolbox import AllowedTools
 from packetgate.tools.text.result_store import session_results
@@ -38,10 +31,6 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
     journal: Journal
     node_arguments: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the node."""
-    model: Callable[[], Awaitable[NamedModel]] | None = None
-    """The model whose tokens the stage spends."""
-    role: Role | None = None
-    """The role of the model; None if its requests are not recorded."""
     settings: RoutingContext | None = None
     """Default settings if the graph is a node of another graph."""
     record_turn: Callable[[CognitionPacket, BaseStore], Awaitable[None]] | None = None
@@ -56,49 +45,46 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
     async def ainvoke(self, input: CognitionPacket, config: RunnableConfig | None = None, **_: Any) -> PacketUpdate:  # noqa: A002
         """Return the stage's update with its duration; journal entries are written before the next stage starts."""
         packet, runtime = input, get_runtime(RoutingContext)
-        session_id, packet_id = packet.header.session_id, packet.header.packet_id
+        names = {"stage": self.name, "session_id": packet.header.session_id, "packet_id": packet.header.packet_id}
         if isinstance(packet, OpeningPacket):  # the header is still the last turn's
-            session_id, packet_id = "", ""
-        runtime.stream_writer(StageStarted(stage=self.name, session_id=session_id, packet_id=packet_id))
-        requests: list[ModelRequest] = []
-        with stage_span(self.name, packet_id) as span:
-            started = time.perf_counter()
-            try:
-                settings = routing_context(runtime.context, self.settings)
-                arguments = self._arguments(packet, settings)
-                with (
-                    session_results(packet.header.session_id),
-                    collect_requests() if self.role else nullcontext(requests) as requests,
-                ):
-                    update = await self.node(packet, runtime.override(context=settings), **arguments)
-                duration_ms = ms_since(started)
-                earlier = 0 if "header" in update else len(packet.reasoning.reflection_log)
-                update["reasoning"] = update.get("reasoning", packet.reasoning).with_duration(earlier, duration_ms)
-                update["metrics"] = update.get("metrics", packet.metrics).with_time(self.name, duration_ms)
-                if entries := update.pop("entries", ()):
-                    await self.journal.record(*entries)
-                change = StageChange(packet, update)
-            except Exception as error:
-                with log_errors(packet_id):
-                    stopped = StageStopped(
-                        stage=self.name,
-                        session_id=session_id,
-                        packet_id=packet_id,
-                        reason="interrupt" if isinstance(error, GraphBubbleUp) else "error",
-                        error=type(error).__qualname__,
-                        usage=error.usage if isinstance(error, DecisionError) else TokenUsage(),
-                        duration_ms=ms_since(started),
-                    )
-                    runtime.stream_writer(stopped)
-                    record_stop(span, stopped, error, await model_attributes(self.model, stopped.usage))
-                raise
-            finally:
-                if requests and self.role and runtime.store is not None:
-                    await record_requests(packet, self.name, self.role, requests, runtime.store)
-            with log_errors(change.after.header.packet_id):
-                finished = change.event(self.name, duration_ms)
-                runtime.stream_writer(finished)
-                record_change(span, change, finished, await model_attributes(self.model, finished.usage))
+            names |= {"session_id": "", "packet_id": ""}
+        runtime.stream_writer(StageStarted(**names))
+        started = time.perf_counter()
+        try:
+            settings = routing_context(runtime.context, self.settings)
+            arguments = self._arguments(packet, settings)
+            with session_results(packet.header.session_id):
+                update = await self.node(packet, runtime.override(context=settings), **arguments)
+            duration_ms = ms_since(started)
+            before = CognitionPacket() if "header" in update else packet
+            earlier = len(before.reasoning.reflection_log)
+            update["reasoning"] = update.get("reasoning", packet.reasoning).with_duration(earlier, duration_ms)
+            update["metrics"] = update.get("metrics", packet.metrics).with_time(self.name, duration_ms)
+            if entries := update.pop("entries", ()):
+                await self.journal.record(*entries)
+        except Exception as error:
+            usage = error.usage if isinstance(error, DecisionError) else TokenUsage()
+            stopped = StageStopped(
+                **names,
+                **dict(usage),
+                reason="interrupt" if isinstance(error, GraphBubbleUp) else "error",
+                error=type(error).__qualname__,
+                duration_ms=ms_since(started),
+            )
+            runtime.stream_writer(stopped)
+            raise
+        header = update.get("header", packet.header)
+        spent_before = before.metrics.token_usage.get(self.name, TokenUsage())
+        spent = update["metrics"].token_usage.get(self.name, TokenUsage())
+        finished = StageFinished(
+            stage=self.name,
+            session_id=header.session_id,
+            packet_id=header.packet_id,
+            **dict(spent.since(spent_before)),
+            decisions=update["reasoning"].reflection_log[earlier:],
+            duration_ms=duration_ms,
+        )
+        runtime.stream_writer(finished)
         update = with_thread_messages(packet, update)
         if self.record_turn and runtime.store is not None:
             await self.record_turn(packet.with_update(update), runtime.store)

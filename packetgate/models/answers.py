@@ -156,7 +156,7 @@ async def stream(
         first_timeout_s: longest wait for the first piece; None: the same wait as for later pieces.
     """
     pieces = chat.astream(list(messages), HIDDEN, **options)
-    with limited_request(chat, streamed=True) as limit, record_request(chat, messages, options) as record:
+    with limited_request(chat, streamed=True) as limit, record_request():
         deadline = limit.deadline
         if deadline is not None and first_timeout_s is not None:
             deadline = min(deadline, asyncio.get_running_loop().time() + first_timeout_s)
@@ -169,7 +169,6 @@ async def stream(
                 if not isinstance(piece, AIMessage):
                     raise TypeError(f"the endpoint returned a message of type {piece.type}")
             check_not_refused(chat, piece)
-            record(piece)
             yield piece
             deadline = limit.deadline
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.decisions import BaseDecisionModel, ClassifierResponse, Question, State
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_openai_messages
+from langchain_core.messages import BaseMessage, convert_to_openai_messages
 from pydantic import JsonValue
 
 from packetgate.models.requests import record_request
@@ -26,13 +26,10 @@ async def ask_decision_model(
 
     Raise DecisionError if the model cannot be asked, raises an error, or returns an unreadable answer.
     """
-    sent = [HumanMessage(state), *(HumanMessage(state_text(one.instructions)) for one in questions.values())]
-    with record_request(model, sent, {}) as record, limited_request(model) as limit:
-        with as_decision_errors(model, limit.advice):
-            async with asyncio.timeout_at(limit.deadline):
-                response = await model.ainvoke({"state": state, "questions": dict(questions)})
-            answers = ClassifierResponse.model_validate(response.model_dump(warnings=False))
-        record(AIMessage(answers.model_dump_json(include={"answers"})))
+    with record_request(), limited_request(model) as limit, as_decision_errors(model, limit.advice):
+        async with asyncio.timeout_at(limit.deadline):
+            response = await model.ainvoke({"state": state, "questions": dict(questions)})
+        answers = ClassifierResponse.model_validate(response.model_dump(warnings=False))
     usage: Any = answers.usage or {}
     return answers, TokenUsage(**{name: max(0, usage.get(name, 0)) for name in ("input_tokens", "output_tokens")})
 

@@ -222,14 +222,13 @@ async def ask_chat(
     longer: dict[str, Any] = {"timeout": 2 * timeout} if double_timeout and timeout else {}
     with (
         limited_request(chat, double_timeout=double_timeout) as limit,
-        record_request(chat, messages, options) as record,
+        record_request(),
     ):
         with as_decision_errors(chat, limit.advice):
             async with asyncio.timeout_at(limit.deadline):
                 answer: BaseMessage = await chat.ainvoke(list(messages), HIDDEN, stream=False, **options, **longer)
             if not isinstance(answer, AIMessage):
                 raise TypeError(f"the endpoint returned a message of type {answer.type}")
-        record(answer)
         check_not_refused(chat, answer)
         return answer
 

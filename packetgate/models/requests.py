@@ -1,111 +1,49 @@
-"""Record requests to models and their answers."""
+"""Answers of models: their pieces, their tokens, and whether requests failed."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import datetime
-from time import perf_counter
-from typing import Any, cast
+from typing import cast
 
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
-    BaseMessage,
     InvalidToolCall,
     ToolCall,
-    convert_to_openai_messages,
     message_chunk_to_message,
 )
-from pydantic import ConfigDict
 
-from packetgate.models.pictures import without_picture_data
 from packetgate.models.thoughts import count_thought_tokens
-from packetgate.models.transport import model_label
-from packetgate.state.base import Section, TokenUsage, now, storable
+from packetgate.state.base import TokenUsage, storable
 from packetgate.state.errors import DecisionError
 
-_MAX_CHARS = 200_000
-"""Limit of recorded characters per message; longer than any prompt that fits a model."""
-
-
-class SentMessage(Section):
-    """A sent message."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    role: str
-    text: str
-
-
-class ModelRequest(Section):
-    """A request to a model and its result."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    model: str
-    """Name and endpoint, without secrets."""
-    messages: tuple[SentMessage, ...]
-    options: dict[str, str | int | float | bool | None] = {}
-    """Request options with simple values; schemas are not recorded."""
-    answer: str = ""
-    """The text of the answer, followed by its tool calls as JSON; partial if the answer broke off."""
-    error: str = ""
-    """Why the answer is missing or partial; empty without an error."""
-    usage: TokenUsage = TokenUsage()
-    at: datetime
-    """When the request was sent, in UTC."""
-    duration_ms: float
-
-
-_collected: ContextVar[list[ModelRequest] | None] = ContextVar("collected", default=None)
+_errors: ContextVar[list[str] | None] = ContextVar("errors", default=None)
 
 
 @contextmanager
-def collect_requests() -> Iterator[list[ModelRequest]]:
-    """Collect the requests of the block and of tasks that start in the block."""
-    requests: list[ModelRequest] = []
-    token = _collected.set(requests)
+def collect_requests() -> Iterator[list[str]]:
+    """Collect the error of each request of the block and of its tasks; empty text for a request without an error."""
+    errors: list[str] = []
+    token = _errors.set(errors)
     try:
-        yield requests
+        yield errors
     finally:
-        _collected.reset(token)
+        _errors.reset(token)
 
 
 @contextmanager
-def record_request(
-    chat: object, messages: Sequence[BaseMessage], options: dict[str, Any]
-) -> Iterator[Callable[[AIMessage], None]]:
-    """Record the request of the block, if requests are collected.
-
-    Yield a function that must be called with the answer, or with each of its pieces.
-    """
-    requests = _collected.get()
-    if requests is None:
-        yield lambda _: None
-        return
-    at, began, problem = now(), perf_counter(), ""
-    pieces: list[AIMessage] = []
+def record_request() -> Iterator[None]:
+    """Record whether the request of the block failed, if requests are collected."""
+    problem, errors = "", _errors.get()
     try:
-        yield pieces.append
+        yield
     except DecisionError as error:
         problem = storable(str(error))
         raise
     finally:
-        refused_parameters: Collection[str] = getattr(chat, "refused_parameters", ())
-        sent = {name: value for name, value in options.items() if name not in refused_parameters}
-        requests.append(
-            ModelRequest(
-                model=storable(model_label(chat)),
-                messages=_sent_messages(messages),
-                options={name: value for name, value in sent.items() if isinstance(value, str | int | float | None)},
-                answer=storable(_answer_text(join_pieces(pieces))[:_MAX_CHARS]) if pieces else "",
-                error=problem,
-                usage=usage_of(*pieces),
-                at=at,
-                duration_ms=round((perf_counter() - began) * 1000, 3),
-            )
-        )
+        if errors is not None:
+            errors.append(problem)
 
 
 def join_pieces(pieces: Sequence[AIMessage]) -> AIMessage:
@@ -140,20 +78,3 @@ def usage_of(*answers: AIMessage) -> TokenUsage:
         cached_tokens=sum(usage.get("input_token_details", {}).get("cache_read", 0) for usage in known),
     )
     return usage.changed(thought_tokens=count_thought_tokens(answers, usage.output_tokens))
-
-
-def _sent_messages(messages: Sequence[BaseMessage]) -> tuple[SentMessage, ...]:
-    sent: list[dict[str, Any]] = convert_to_openai_messages(without_picture_data(messages), text_format="string")
-    return tuple(SentMessage(role=one["role"], text=storable(_message_text(one)[:_MAX_CHARS])) for one in sent)
-
-
-def _message_text(message: dict[str, Any]) -> str:
-    calls = [call["function"] for call in message.get("tool_calls") or ()]
-    return (message.get("content") or "") + (json.dumps(calls, ensure_ascii=False) if calls else "")
-
-
-def _answer_text(answer: AIMessage) -> str:
-    calls = [
-        {"name": call["name"], "arguments": call["args"]} for call in answer.tool_calls + answer.invalid_tool_calls
-    ]
-    return answer.text + (json.dumps(calls, ensure_ascii=False) if calls else "")

@@ -11,6 +11,8 @@ from packetgate.deciders.packets import facts_of, update_of
 from packetgate.deciders.protocols import FAILED_REVIEW, Review, Reviewer
 from packetgate.gate.confidence import NOT_APPROVED_CAP
 from packetgate.gate.gate import Gate
+from packetgate.gate.journal import CALL_REVIEWED, Entry, entry_for
+from packetgate.gate.proposal import Proposal
 from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, PacketgateError
@@ -43,6 +45,7 @@ async def review_selection(
     facts = facts_of(packet, catalogue, runtime.execution_info)
     proposal = await gate.propose(packet.routing.calls, facts, {one.call_id: one for one in review.reviews})
     evaluations = tuple(_evaluation(call, review, settings) for call in proposal.calls)
+    proposal = proposal.with_entries(*(_entry(packet, one, proposal, review) for one in evaluations))
     return {
         **update_of(packet, proposal),
         "metrics": packet.metrics.with_tokens(_STAGE, review.usage).with_errors(*review.errors(_STAGE)),
@@ -86,6 +89,13 @@ def _evaluation(call: ToolCall, review: Review, settings: RoutingContext) -> Eva
         stated=score if judgement.approved else min(score, NOT_APPROVED_CAP),
         kind=curve_name(review.decided_by, source),
     )
+
+
+def _entry(packet: CognitionPacket, evaluation: Evaluation, proposal: Proposal, review: Review) -> Entry:
+    (call,) = (call for call in proposal.calls if call.call_id == evaluation.subject)
+    told = {"by": review.decided_by or "", "tool": call.tool_name, "status": call.status.value}
+    detail = {**evaluation.model_dump(mode="json", exclude={"name", "subject"}), **told}
+    return entry_for(packet.header, CALL_REVIEWED, call.call_id, detail)
 
 
 def _status_text(call: ToolCall) -> str:

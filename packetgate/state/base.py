@@ -52,9 +52,13 @@ def shown_confidence(value: Confidence | None, source: ConfidenceSource | None) 
 
 
 class Section(BaseModel):
-    """Immutable data. Nodes return changed copies."""
+    """Immutable data. Nodes return changed copies.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    A stored section may have fields of a newer version: they are ignored. Where data comes from a user, or from code of
+    the user's own, unknown fields are refused with `extra="forbid"`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     def changed(self, **fields: Any) -> Self:
         """Return a copy with these fields replaced and validated; other fields keep their objects.
@@ -62,7 +66,7 @@ class Section(BaseModel):
         Raises:
             ValidationError: a field does not exist, or does not accept its value.
         """
-        checked = vars(type(self).model_validate(vars(self) | fields))
+        checked = vars(type(self).model_validate(vars(self) | fields, extra="forbid"))
         return self.model_copy(update={name: checked[name] for name in fields})
 
 

@@ -1,25 +1,25 @@
-"""Events of stages on LangGraph's custom stream; they serialise to JSON."""
+"""Events of stages on LangGraph's custom stream; they serialise to JSON.
+
+In JSON, a field has the name of OpenTelemetry's conventions for GenAI, if they have an attribute for it.
+"""
 
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from packetgate.state.base import Section, TokenUsage
-from packetgate.state.sections import Reflection, StageError
+from packetgate.state.sections import Reflection
 
-EVENT_VERSION = 1
+EVENT_VERSION = 2
 """Version of the events; incremented if a field changes its meaning or is removed. Readers ignore unknown fields."""
-
-Mode = Literal["model", "reflex", "default"]
-"""Who decided at a stage; `default`: a rule."""
 
 
 class _StageEvent(Section):
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
     version: int = EVENT_VERSION
     stage: str
-    session_id: str = ""
+    session_id: str = Field(default="", alias="gen_ai.conversation.id")
     packet_id: str = ""
     """Empty, like `session_id`, until the packet is opened."""
 
@@ -30,46 +30,33 @@ class StageStarted(_StageEvent):
     type: Literal["stage_started"] = "stage_started"
 
 
-class StageFinished(_StageEvent):
-    """A stage has ended: its decisions, changes and cost. Tools are given by name."""
+class _StageEnd(_StageEvent):
+    duration_ms: float = 0.0
+    input_tokens: int = Field(default=0, alias="gen_ai.usage.input_tokens")
+    output_tokens: int = Field(default=0, alias="gen_ai.usage.output_tokens")
+    cached_tokens: int = Field(default=0, alias="gen_ai.usage.cache_read.input_tokens")
+    thought_tokens: int = Field(default=0, alias="gen_ai.usage.reasoning.output_tokens")
+
+    @property
+    def usage(self) -> TokenUsage:
+        """The tokens that the stage spent."""
+        return TokenUsage(**{name: getattr(self, name) for name in TokenUsage.model_fields})
+
+
+class StageFinished(_StageEnd):
+    """A stage has ended."""
 
     type: Literal["stage_finished"] = "stage_finished"
-    mode: Mode = "default"
-    is_fallback: bool = False
-    """Whether reflex decided in place of a model."""
     decisions: tuple[Reflection, ...] = ()
-    duration_ms: float = 0.0
-    usage: TokenUsage = TokenUsage()
-    loaded: tuple[str, ...] = ()
-    added: tuple[str, ...] = ()
-    """Tools of `loaded` that were not on the palette before."""
-    removed: tuple[str, ...] = ()
-    shift: str = ""
-    used: tuple[str, ...] = ()
-    missed: tuple[str, ...] = ()
-    """Selected names that are not on the palette, as the model wrote them."""
-    escalated: tuple[str, ...] = ()
-    """Tools whose calls now wait for the user."""
-    escalation: Literal["question", "confidence", "approval"] | None = None
-    """Why the turn now waits for the user."""
-    calls: dict[str, int] = {}
-    """Number of calls by new `ToolExecutionStatus`."""
-    corrections: tuple[str, ...] = ()
-    """The `problem` of each correction."""
-    reinjection_count: int = 0
-    violations: int = 0
-    """Pieces of tool markup removed from the answer."""
-    errors: tuple[StageError, ...] = ()
+    """The reflections that the stage added to the packet."""
 
 
-class StageStopped(_StageEvent):
+class StageStopped(_StageEnd):
     """A stage has ended without a decision: the stage waits for the user and will run again, or the stage failed."""
 
     type: Literal["stage_stopped"] = "stage_stopped"
     reason: Literal["interrupt", "error"]
-    error: str = ""
-    duration_ms: float = 0.0
-    usage: TokenUsage = TokenUsage()
+    error: str = Field(default="", alias="error.type")
 
 
 StageEvent = StageStarted | StageFinished | StageStopped

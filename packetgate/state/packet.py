@@ -191,14 +191,14 @@ class OpeningPacket(CognitionPacket):
 
 
 def read_packet(data: str | bytes) -> CognitionPacket:
-    """Read a packet from JSON.
+    """Read a packet from JSON; fields of a newer version are ignored.
 
     Raises:
         PacketVersionError: another version of Packetgate wrote the packet.
         PacketError: the data is not a packet.
     """
     try:
-        return CognitionPacket.model_validate_json(data)
+        return CognitionPacket.model_validate_json(data, extra="ignore")
     except ValidationError as error:
         raise PacketError(f"not a packet: {first_problem(error)}") from error
 
@@ -221,7 +221,8 @@ def check_update(values: Any) -> None:
         if "messages" in values:
             messages = values["messages"]
             _readable(messages if isinstance(messages, list) else [messages], convert_to_messages)
-        OpeningPacket.model_validate({name: value for name, value in values.items() if name != "messages"})
+        sections = {name: value for name, value in values.items() if name != "messages"}
+        OpeningPacket.model_validate(sections, extra="forbid")
     except ValidationError as error:
         raise RequestError(f"invalid update: {first_problem(error, within='values')}") from error
     except (ValueError, NotImplementedError) as error:

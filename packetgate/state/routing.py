@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, Self
 
-from pydantic import Field, JsonValue, computed_field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from packetgate.state.base import Confidence, ConfidenceSource, ErrorType, Section, new_id
 from packetgate.state.codes import Code
@@ -333,13 +333,14 @@ class ToolRouting(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_computed(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or given.keys().isdisjoint({*cls.model_computed_fields, "queued_calls"}):
+    def _without_chain_steps(cls, given: Any) -> Any:
+        queued = given.get("queued_calls") if isinstance(given, dict) else None
+        if not queued:  # the steps of a chain of an earlier version cannot run
             return given
-        fields = {name: value for name, value in given.items() if name not in cls.model_computed_fields}
-        if queued := fields.get("queued_calls"):  # the steps of a chain of an earlier version cannot run
-            fields["queued_calls"] = [call for call in queued if not (isinstance(call, dict) and call.get("chain"))]
-        return fields
+        return {
+            **given,
+            "queued_calls": [call for call in queued if not (isinstance(call, dict) and call.get("chain"))],
+        }
 
     def changed(self, **fields: Any) -> Self:
         """Return a copy with these fields replaced.
@@ -368,25 +369,21 @@ class ToolRouting(Section):
         calls = self.calls or (self.past_calls if answered else ())
         return calls[0] if calls else None
 
-    @computed_field(repr=False)  # type: ignore[prop-decorator]
     @property
     def selected_tool(self) -> str | None:
         """The first call's tool."""
         return self.first_call.tool_name if self.first_call else None
 
-    @computed_field(repr=False)  # type: ignore[prop-decorator]
     @property
     def execution_status(self) -> ToolExecutionStatus:
         """The first call's status; `pass_status` without one."""
         return self.first_call.status if self.first_call else self.pass_status
 
-    @computed_field(repr=False)  # type: ignore[prop-decorator]
     @property
     def execution_result(self) -> ToolResult | None:
         """The first call's result."""
         return self.first_call.result if self.first_call else None
 
-    @computed_field(repr=False)  # type: ignore[prop-decorator]
     @property
     def review_confidence(self) -> Confidence:
         """The first call's review confidence; 0 without one."""

@@ -17,7 +17,8 @@ from packetgate.state.printing import byte_size
 from packetgate.state.routing import Risk, ToolCall, ToolRouting
 
 PACKET_VERSION = 16
-"""Version of the packet format; incremented with every incompatible change. Only this version can be read."""
+"""Version of the packet format. A field is added without a new version: older packets get its default, older readers
+ignore it. A change that breaks stored packets increments the version, and comes with an upgrade of the earlier one."""
 
 DecidedBy = Literal["model", "reflex"]
 
@@ -462,6 +463,13 @@ class Governance(Section):
     def dropped_notes(self) -> tuple[str, ...]:
         """Notes on questions without an answer and on interrupted changes that this turn closed."""
         return tuple(entry.detail for entry in self.audit if entry.event == DROPPED)
+
+    @field_validator("settings", mode="before")
+    @classmethod
+    def _only_known_settings(cls, settings: Any) -> Any:
+        """Ignore settings of a newer version, as in sections; where a user gives settings, unknown ones are refused."""
+        known = RoutingContext.model_fields
+        return {key: settings[key] for key in settings if key in known} if isinstance(settings, dict) else settings
 
 
 class StageError(Section):

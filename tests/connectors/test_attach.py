@@ -50,7 +50,7 @@ def test_a_picture_is_stored_in_one_file_only(seen: CommandLine, scripted_openai
     assert [file.read_bytes() for file in holding] == [large]
     encoded = encoded_part(scripted_openai)
     assert not [file for file in seen.home.rglob("*") if file.is_file() and encoded in file.read_text("latin-1")]
-    assert encoded not in seen.run("trace", "last", "--prompts").out
+    assert encoded not in seen.run("trace", "last", "--json").out
 
 
 def encoded_part(server: ScriptedOpenAI) -> str:

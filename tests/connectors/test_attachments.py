@@ -20,7 +20,7 @@ def media(cli: CommandLine) -> CommandLine:
 
 def ask(media: CommandLine, tool: str, *options: str) -> Outcome:
     words = f"Get the {tool.removeprefix('get_')} with media.{tool}"
-    return media.run("ask", "--session", "s", *options, words, PACKETGATE_PROMPT_DAYS="7")
+    return media.run("ask", "--session", "s", *options, words)
 
 
 def returned(media: CommandLine, tool: str) -> ResultAttachment:
@@ -45,7 +45,7 @@ def test_a_returned_picture_is_stored_in_a_private_file(media: CommandLine) -> N
 def test_bytes_are_in_no_database_log_or_output(media: CommandLine) -> None:
     tools = {"get_picture": PNG, "get_sound": WAV, "get_blob": BLOB, "get_page": PAGE}
     told = [ask(media, tool, "--json").out for tool in tools]
-    told.append(media.run("trace", "last", "--prompts").out)
+    told.append(media.run("trace", "last").out)
     assert sorted(file.read_bytes() for file in kept(media)) == sorted(tools.values())
     everywhere = [text.encode() for text in told]
     everywhere += [file.read_bytes() for file in media.home.rglob("*") if file.is_file() and "kept" not in file.parts]

@@ -1,15 +1,13 @@
-"""`packetgate audit`: print, export and verify the journal."""
+"""`packetgate audit`: print and export the journal."""
 
 import json
 import re
-import sqlite3
-from contextlib import closing
 from getpass import getuser
 
 import pytest
 from support.command_line import CommandLine
 
-from packetgate.graph.journal import JournalChain, JournalRow
+from packetgate.graph.journal import JournalRow
 
 
 @pytest.fixture
@@ -45,48 +43,14 @@ def test_entries_are_printed_by_turn(kept: CommandLine) -> None:
 
 def test_the_export_is_complete(kept: CommandLine) -> None:
     lines = kept.run("audit", "--json").out.splitlines()
-    rows, chain = [JournalRow(**json.loads(line)) for line in lines], JournalChain()
-    assert [chain.check_row(row) for row in rows] == [None] * len(rows)
+    rows = [JournalRow(**json.loads(line)) for line in lines]
+    assert [row.seq for row in rows] == [*range(1, len(rows) + 1)]
     assert {"turn_opened", "call_proposed", "call_reviewed", "question_asked", "call_approved", "call_denied",
             "call_started", "call_ended"} <= {row.event for row in rows}  # fmt: skip
     started = next(row.recorded_entry.entry.detail for row in rows if row.event == "call_started")
     assert {"call", "definition", "server", "idempotency_key"} <= started.keys()
 
 
-def test_changed_and_deleted_rows_are_found(kept: CommandLine) -> None:
-    assert kept.run("audit", "--verify").status == 0
-    head = json.loads(kept.run("audit", "--json").out.splitlines()[-1])["hash"]
-    assert kept.run("audit", "--verify", "--head", head[:16]).status == 0
-    with closing(sqlite3.connect(kept.home / "packetgate.db")) as database, database:
-        database.executescript(
-            "DROP TRIGGER journal_kept; DELETE FROM journal WHERE seq = (SELECT max(seq) FROM journal);"
-            "UPDATE journal_head SET (seq, hash) = (SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1);"
-        )
-    changed = kept.run("audit", "--verify")
-    assert (changed.status, "triggers" in changed.out) == (1, True)
-    confirmed = next(
-        row
-        for row in map(json.loads, kept.run("audit", "--json").out.splitlines())
-        if row["event"] == "triggers_replaced"
-    )
-    assert kept.run("audit", "--verify", "--head", confirmed["hash"][:12]).status == 0, (
-        "only --head finds deleted last rows"
-    )
-    cut = kept.run("audit", "--verify", "--head", head[:16])
-    assert (cut.status, head[:16] in cut.out) == (1, True)
-    with closing(sqlite3.connect(kept.home / "packetgate.db")) as database, database:
-        database.executescript(
-            "DROP TRIGGER journal_unchanged; UPDATE journal SET event = 'call_denied' WHERE seq = 3;"
-        )
-    broken = kept.run("audit", "--verify")
-    assert (broken.status, "row 3 " in broken.out) == (1, True)
-
-
-def test_an_empty_journal_is_valid(cli: CommandLine) -> None:
-    assert (cli.run("audit").out, cli.run("audit", "--verify").status) == ("", 0)
+def test_without_a_database_nothing_is_printed_or_created(cli: CommandLine) -> None:
+    assert (cli.run("audit").out, cli.run("audit", "--json").status) == ("", 0)
     assert not (cli.home / "packetgate.db").exists()
-
-
-@pytest.mark.parametrize("options", [("--head", "x"), ("--verify", "--json"), ("--verify", "--session", "s")])
-def test_contradictory_options_are_refused(cli: CommandLine, options: tuple[str, ...]) -> None:
-    assert cli.run("audit", *options).status == 2

@@ -7,25 +7,20 @@ import pytest
 from support.command_line import CommandLine
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Raw
-from support.usage import turn, used
+from support.usage import entries_of
 
+from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
-from packetgate.graph.storage import open_store
+from packetgate.graph.usage import PastCall
 from packetgate.state.sections import ApprovalOutcome
-from packetgate.tools.usage.store import store_record
 
 
 def answer(cli: CommandLine, kind: str, score: float, approvals: int, denials: int) -> None:
-    """Store answers as turns record them."""
+    """Record answers as turns do."""
     outcomes = [ApprovalOutcome.APPROVED] * approvals + [ApprovalOutcome.DENIED] * denials
-
-    async def record() -> None:
-        async with open_store(Settings(home=cli.home)) as store:
-            for place, outcome in enumerate(outcomes):
-                call = used("ai.write", approval=outcome, review_score=score, review_kind=kind)
-                await store_record(store, turn(f"{kind}-{score}-{place}", call))
-
-    asyncio.run(record())
+    review = {"review_confidence": score, "review_score": score, "review_kind": kind}
+    calls = [PastCall("ai.write", approval=outcome, **review) for outcome in outcomes]
+    asyncio.run(open_journal(Settings(home=cli.home)).record(*entries_of(f"{kind}-{score}", *calls)))
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ def test_hostile_servers_do_not_affect_a_good_one(cli: CommandLine):
     listed = cli.run("tools", HOSTILE_KEY=SECRET)
     examined = cli.run("doctor", HOSTILE_KEY=SECRET)
     asked = cli.run("ask", "--session", "s", "Read plan.txt", HOSTILE_KEY=SECRET)
-    page = cli.run("trace", "last", "--prompts", HOSTILE_KEY=SECRET)
+    page = cli.run("trace", "last", HOSTILE_KEY=SECRET)
 
     assert (listed.status, examined.status, asked.status, page.status) == (0, 1, 0, 0)
     assert "The gate opens at seven." in asked.out

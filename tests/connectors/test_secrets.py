@@ -34,13 +34,13 @@ def test_no_secret_is_stored_or_printed(cli: CommandLine) -> None:
     entry = {"command": sys.executable, "args": [str(script)], "env": {"GIVEN": "${LEAKED_VALUE}"}, "trusted": True}
     (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"leak": entry}, "builtin": True}))
     (cli.folder / "config.env").write_text(f"PORT=8080\nAPI_TOKEN={NAMED}\nNOTE={VALUE}\n")
-    variables = {"A_TEST_API_KEY": VALUE, "LEAKED_VALUE": FILLED, "PACKETGATE_PROMPT_DAYS": "7"}
+    variables = {"A_TEST_API_KEY": VALUE, "LEAKED_VALUE": FILLED}
 
     done = [
         cli.run("ask", "--session", "s", "Read config.env", **variables),
         cli.run("ask", "--session", "s", "Get the diary with leak.get_diary", **variables),
         cli.run("ask", "--session", "s", "--json", "Get the almanac with leak.get_almanac", **variables),
-        cli.run("trace", "last", "--prompts", **variables),
+        cli.run("trace", "last", **variables),
     ]
     assert "PORT=8080" in done[0].out
     assert "API_TOKEN=[redacted: API_TOKEN]" in done[0].out

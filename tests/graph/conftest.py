@@ -1,10 +1,7 @@
-from collections.abc import Iterator
-
 import pytest
 from support.notebook import Notebook
 from support.openai_models import model_at
 from support.scripted_openai import ScriptedOpenAI
-from support.telemetry import Telemetry, recording
 
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.protocols import Deciders
@@ -30,12 +27,3 @@ def by_model(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch) -
         return made[0]
 
     return language_deciders(model, model)
-
-
-@pytest.fixture
-def telemetry() -> Iterator[Telemetry]:
-    """The telemetry recorded during the test."""
-    recorded = recording()
-    recorded.clear()
-    yield recorded
-    recorded.clear()

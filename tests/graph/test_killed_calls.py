@@ -14,7 +14,7 @@ from support.palettes import NIGHTLY
 
 from packetgate.connectors.turn import Asked, Continue, Finished, Reply, Resuming, Say
 from packetgate.gate.journal import ENDED, STARTED
-from packetgate.graph.journal import JournalChain, open_journal
+from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
 from packetgate.state.transitions import ToolExecutionStatus
@@ -68,14 +68,6 @@ async def finish_and_count(settings: Settings, hotel: Hotel, session: str, room:
     return Counter(turns=1, asked=end.doubts, booked=done["booked"], checked_again=max(done["checked"] - 1, 0))
 
 
-async def chain_is_valid(settings: Settings) -> int:
-    chain = JournalChain()
-    async for row in open_journal(settings).rows():
-        assert chain.check_row(row) is None
-    assert chain.check_end(await open_journal(settings).head()) is None
-    return chain.head.seq
-
-
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
 async def test_a_turn_killed_at_a_random_point_completes(
@@ -101,7 +93,6 @@ async def test_a_turn_killed_at_a_random_point_completes(
             await killed_in_call(hotel, room, where, started(settings, session, turn))
         counts += await finish_and_count(settings, hotel, session, room, text)
         counts[f"killed {where}"] += 1
-    counts["entries"] = await chain_is_valid(settings)
     with capsys.disabled():
         print(f"\n{database}: {dict(counts)}")  # noqa: T201  the figures are the point
     assert counts["turns"] == KILLS[database]
@@ -120,7 +111,6 @@ async def test_killing_the_winner_of_two_concurrent_answers_runs_nothing_twice(
         hotel.hold(where)
         await killed_in_call(hotel, room, where, *(started(settings, session, Reply("yes")) for _ in range(2)))
         counts += await finish_and_count(settings, hotel, session, room, text)
-    await chain_is_valid(settings)
     with capsys.disabled():
         print(f"\nraces: {dict(counts)}")  # noqa: T201
     assert counts["asked"] == counts["booked"] == RACES

@@ -12,7 +12,7 @@ from support.palettes import NIGHTLY
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import Asked, Finished, Reply, Say, run_turn
-from packetgate.graph.journal import JournalChain, open_journal
+from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 
@@ -57,7 +57,7 @@ async def test_concurrent_sessions_are_complete_and_separate(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "root").mkdir()
-    settings = Settings(home=tmp_path / "home", root=tmp_path / "root", usage_days=0, prompt_days=0)
+    settings = Settings(home=tmp_path / "home", root=tmp_path / "root", usage_days=0)
     room, sizes = asyncio.Semaphore(AT_ONCE), dict[int, float]()
     async with open_sessions(settings) as sessions:
 
@@ -74,16 +74,16 @@ async def test_concurrent_sessions_are_complete_and_separate(
             assert [message.text for message in packet.messages if message.type == "human"][1:] == [
                 f"Read note{number}.txt"
             ] * 2
-    chain, opened, crossed = JournalChain(), 0, 0
+    entries = opened = crossed = 0
     async for row in open_journal(settings).rows():
-        assert chain.check_row(row) is None
+        entries += 1
         opened += row.event == "turn_opened"
         said = json.dumps(row.recorded_entry.entry.detail)
         crossed += f"-{row.session_id.removeprefix('session ')}-" not in said if "-word" in said else 0
     with capsys.disabled():
         grown = sizes[SESSIONS] - sizes[WARM]
         print(  # noqa: T201  the figures are the point
-            f"\n{SESSIONS} sessions, {opened} turns, {chain.head.seq} entries; {sizes[WARM]:.0f} MiB after {WARM}, "
+            f"\n{SESSIONS} sessions, {opened} turns, {entries} entries; {sizes[WARM]:.0f} MiB after {WARM}, "
             f"{grown:+.1f} MiB since"
         )
     assert (opened, crossed) == (SESSIONS * 3, 0)

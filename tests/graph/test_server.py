@@ -36,16 +36,6 @@ def test_a_configured_server_is_used(langgraph_server: LangGraphServer) -> None:
     assert "process number " in packet["messages"][-1]["content"]
 
 
-def test_a_turn_is_recorded_in_the_servers_own_store(langgraph_server: LangGraphServer) -> None:
-    async def conversation(client: LangGraphClient) -> Any:
-        thread, packet = await ask(client, "Hello")
-        return packet, await client.store.search_items(["packetgate", "usage", thread])
-
-    packet, found = langgraph_server.talk(conversation)
-    (item,) = found["items"]
-    assert (item["key"], item["value"]["asked"]) == (packet["header"]["packet_id"], "Hello")
-
-
 def test_the_server_had_no_network(langgraph_server: LangGraphServer) -> None:
     if not langgraph_server.isolated:
         pytest.skip("only root can take the network away; without it, the server's proxies lead nowhere")

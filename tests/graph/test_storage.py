@@ -14,10 +14,12 @@ from support.command_line import CommandLine
 from support.killed_turn import forking
 from support.usage import record_many
 
+from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
+from packetgate.graph.usage import read_turns
 from packetgate.state.errors import ConfigError
-from packetgate.tools.usage.store import read_usage
+from packetgate.tools.usage.store import USES_NAMESPACE
 
 PAGE = 4096
 """Bytes of SQLite's pages."""
@@ -72,7 +74,7 @@ def test_zeroed_pages_are_named_and_kept(cli: CommandLine) -> None:
     database = cli.home / "packetgate.db"
     whole = database.read_bytes()
     for table, commands in {
-        "journal": [("audit", "--verify"), ("doctor",), ("ask", "Read plan.txt", "--session", "s")],
+        "journal": [("audit",), ("doctor",), ("ask", "Read plan.txt", "--session", "s")],
         "checkpoints": [("ask", "Hello", "--session", "s"), ("doctor",)],
     }.items():
         page = root_page(database, table)
@@ -105,9 +107,9 @@ def test_a_damaged_session_is_named_and_leaves_others_usable(cli: CommandLine, d
     assert cli.run("ask", "Hello", "--session", "other").status == 0
 
 
-def test_a_folder_in_place_of_the_database_is_no_valid_journal(cli: CommandLine) -> None:
+def test_a_folder_in_place_of_the_database_is_no_journal(cli: CommandLine) -> None:
     (cli.home / "packetgate.db").mkdir(parents=True)
-    outcome = cli.run("audit", "--verify")
+    outcome = cli.run("audit")
     assert (outcome.status, outcome.out) == (2, "")
     assert "cannot be opened" in outcome.err
 
@@ -163,9 +165,10 @@ async def test_concurrent_processes_create_a_database_and_record(
         process.start()
     await asyncio.to_thread(lambda: [process.join() for process in started])
     assert [process.exitcode for process in started] == [0] * PROCESSES
+    turns = [turn.session_id for turn in await read_turns(open_journal(settings), 1)]
+    assert (len(turns), turns.count("session 1")) == (PROCESSES * TURNS, TURNS)
     async with open_store(settings) as store:
-        assert len((await read_usage(store)).records) == PROCESSES * TURNS
-        assert len((await read_usage(store, "session 1")).records) == TURNS
+        assert len(await store.asearch(USES_NAMESPACE, limit=1_000)) == PROCESSES * TURNS
 
 
 def mode(path: Path) -> int:

@@ -1,8 +1,9 @@
-"""Each turn is recorded after its answer, and executed calls are learned; a failing store loses only the record."""
+"""Executed calls are learned after the answer; a failing store loses only what is learned."""
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,17 @@ from langgraph.store.base import BaseStore, Op
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 from support.notebook import Notebook
-from support.scripted_deciders import call, calls, scripted, wanted
-from support.usage import recording, turn
+from support.scripted_deciders import call, scripted
+from support.usage import recording
 
 from packetgate.deciders.choosing import reflex_deciders
 from packetgate.graph.composition import open_graph
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
-from packetgate.state.transitions import ToolExecutionStatus as Status
-from packetgate.tools.usage.store import USES_NAMESPACE, read_usage, store_record
+from packetgate.state.base import now
+from packetgate.state.sections import Header
+from packetgate.tools.usage.learning import ConfirmedUse
+from packetgate.tools.usage.store import USES_NAMESPACE, store_use
 
 READ, WRITE, WEATHER = "notebook.read_note", "notebook.write_note", "notebook.check_weather"
 
@@ -36,35 +39,6 @@ class Hanging(InMemoryStore):
 
     async def abatch(self, ops: Iterable[Op]) -> Any:
         await asyncio.Event().wait()
-
-
-def all_bytes(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in folder.iterdir())
-
-
-async def test_a_turn_is_recorded(store: BaseStore, notebook: Notebook) -> None:
-    both = calls(wanted(READ, name="a"), wanted(WEATHER, city="Bern"))
-    async with recording(scripted(call("notebook.sing"), both), store, notebook) as talk:
-        packet = await talk.say("Read a, and check the weather")
-    (record,) = (await read_usage(store, "session")).records
-    assert (record.packet_id, record.asked) == (packet.header.packet_id, "Read a, and check the weather")
-    assert [shown.tool for shown in record.palette] == [entry.tool_name for entry in packet.context.palette]
-    assert record.missed == ("notebook.sing",)
-    read, weather = record.calls
-    assert (read.tool, read.arguments, read.status) == (READ, ("name",), Status.EXECUTED)
-    assert (read.selection_confidence, read.review_confidence, read.approval) == (0.8, 0.9, None)
-    assert (weather.status, weather.error) == (Status.FAILED, "tool_error")
-    assert weather.execution_ms
-
-
-async def test_records_contain_no_arguments_and_no_results(store: BaseStore, tmp_path: Path) -> None:
-    both = calls(wanted(READ, name="aardvark"), wanted(WEATHER, city="zanzibar"))
-    async with recording(scripted(both), store, Notebook(aardvark="quinquereme")) as talk:
-        packet = await talk.say("Read it, and check the weather")
-    assert "quinquereme" in packet.response.candidate
-    written = all_bytes(tmp_path)
-    assert b"check the weather" in written
-    assert [word for word in (b"aardvark", b"zanzibar", b"quinquereme", b"burned down") if word in written] == []
 
 
 async def test_a_failing_store_is_logged_once_and_the_turn_continues(
@@ -84,20 +58,26 @@ async def test_a_hanging_store_is_abandoned_after_a_timeout(
 ) -> None:
     monkeypatch.setattr("packetgate.graph.records.TIMEOUT_S", 0.01)
     async with recording(reflex_deciders(), Hanging(), notebook) as talk:
-        packet = await talk.say("Hello")
+        packet = await talk.say("Read note name=a")
     assert packet.response.candidate
     assert "TimeoutError" in caplog.text
 
 
-@pytest.mark.parametrize(("days", "left"), [(90, ["new"]), (365, ["old", "new"]), (0, ["old", "new"])])
-async def test_opening_a_graph_prunes_old_records(tmp_path: Path, days: int, left: list[str]) -> None:
+@pytest.mark.parametrize(("days", "left"), [(90, {"new"}), (365, {"old", "new"}), (0, {"old", "new"})])
+async def test_opening_a_graph_prunes_old_lessons_and_records_of_earlier_versions(
+    tmp_path: Path, days: int, left: set[str]
+) -> None:
     settings = Settings(home=tmp_path, root=tmp_path, usage_days=days)
     async with open_store(settings) as store:
-        await store_record(store, turn("old", days_ago=100))
-        await store_record(store, turn("new"))
+        for tool, at in (("old", now() - timedelta(days=100)), ("new", now())):
+            use = ConfirmedUse(tool=tool, asked="Go on", context_type="general", session_id="s", at=at)
+            await store_use(store, Header(), tool, use)
+        for kind in ("usage", "prompts"):
+            await store.aput(("packetgate", kind, "s"), "p", {"asked": "a secret", "day": 0})
     async with open_graph(settings) as opened:
         assert opened.graph.store is not None
-        assert [record.packet_id for record in (await read_usage(opened.graph.store)).records] == left
+        items = await opened.graph.store.asearch((), limit=100)
+    assert {item.value.get("tool") for item in items} == left
 
 
 async def test_executed_calls_are_learned_and_failed_or_denied_calls_are_not(notebook: Notebook) -> None:

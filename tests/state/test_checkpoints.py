@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from pydantic import create_model
 from support.full_packet import full_packet, inside
 
 from packetgate.gate.replies import CallReply
@@ -15,6 +16,7 @@ from packetgate.state.channels import SwitchHints
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import TurnInput, checkpoint_types
 from packetgate.state.request import TurnRequest
+from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Attachment
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -79,3 +81,24 @@ def test_messages_are_restored():
 def test_an_unlisted_type_is_not_restored(stranger: Any):
     assert type(restored(stranger, JsonPlusSerializer(allowed_msgpack_modules=True))) is type(stranger)
     assert type(restored(stranger, PacketSerializer())) is not type(stranger)
+
+
+class Newer(ToolRouting):
+    """The section of a newer version."""
+
+    colour: str = "red"
+
+
+@pytest.mark.parametrize("serializer", [PacketSerializer(), JsonPlusSerializer()], ids=["ours", "a server's"])
+def test_a_section_of_another_version_is_restored(serializer: JsonPlusSerializer):
+    """A field that is not known here is ignored, and a field that is not stored has its default."""
+    routing = full_packet().tool_routing
+    assert routing is not None
+    names = {"__module__": ToolRouting.__module__}
+    newer = create_model("ToolRouting", __base__=ToolRouting, **names, colour=(str, "red"))
+    fields = {name: (Any, ...) for name in ToolRouting.model_fields if name != "note"}
+    older = create_model("ToolRouting", **names, **fields)
+    for kind, expected in ((newer, routing), (older, routing.changed(note=""))):
+        encoded = serializer.dumps_typed({"channel": kind(**dict(routing))})
+        assert (b"colour" in encoded[1], b"note" in encoded[1]) == (kind is newer, kind is newer)
+        assert serializer.loads_typed(encoded) == {"channel": expected}

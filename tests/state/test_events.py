@@ -3,11 +3,12 @@
 import json
 
 import pytest
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as attributes
 from pydantic import ValidationError
 
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.events import EVENT_VERSION, StageFinished, StageStarted, StageStopped, read_event
-from packetgate.state.sections import Reflection, StageError
+from packetgate.state.sections import Reflection
 
 DECIDED = Reflection(
     step="select_tool",
@@ -20,24 +21,12 @@ FULL = StageFinished(
     stage="select_tool",
     session_id="s",
     packet_id="p",
-    mode="model",
-    is_fallback=True,
     decisions=(DECIDED,),
     duration_ms=1.5,
-    usage=TokenUsage(input_tokens=3, output_tokens=2, cached_tokens=1),
-    loaded=("a.b",),
-    added=("a.b",),
-    removed=("a.c",),
-    shift="from tasks to web",
-    used=("a.b",),
-    missed=("a.d",),
-    escalated=("a.b",),
-    escalation="approval",
-    calls={"executed": 1},
-    corrections=("off_palette",),
-    reinjection_count=1,
-    violations=2,
-    errors=(StageError(stage="select_tool", message="slow"),),
+    input_tokens=3,
+    output_tokens=2,
+    cached_tokens=1,
+    thought_tokens=1,
 )
 EVENTS = [
     StageStarted(stage="respond"),
@@ -56,6 +45,16 @@ def test_the_full_event_leaves_no_field_at_its_default():
 def test_an_event_survives_json(event: StageStarted | StageFinished | StageStopped):
     assert read_event(event.model_dump_json()) == event
     assert read_event(json.dumps(event.model_dump(mode="json"))) == event
+
+
+def test_json_has_the_names_of_opentelemetry():
+    named = {name for name in FULL.model_dump() if name.startswith("gen_ai.")}
+    assert named == {attributes.GEN_AI_CONVERSATION_ID} | {
+        f"gen_ai.usage.{kind}_tokens" for kind in ("input", "output", "cache_read.input", "reasoning.output")
+    }
+    assert named <= {value for name, value in vars(attributes).items() if name.startswith("GEN_AI_")}
+    assert EVENTS[2].model_dump()["error.type"] == "GraphInterrupt"
+    assert FULL.usage == TokenUsage(input_tokens=3, output_tokens=2, cached_tokens=1, thought_tokens=1)
 
 
 def test_type_and_version_of_each_event():

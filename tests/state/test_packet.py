@@ -7,8 +7,8 @@ from support.full_packet import full_packet, inside
 
 from packetgate.state.base import Section
 from packetgate.state.codes import Code
-from packetgate.state.errors import PacketError, PacketVersionError
-from packetgate.state.packet import CognitionPacket, PacketUpdate, read_packet
+from packetgate.state.errors import PacketError, PacketVersionError, RequestError
+from packetgate.state.packet import CognitionPacket, PacketUpdate, check_update, read_packet
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import PACKET_VERSION, Governance, Header, Response
 
@@ -35,19 +35,51 @@ def test_a_packet_survives_json(packet: CognitionPacket):
     assert [type(message) for message in read_packet(text).messages] == [type(one) for one in packet.messages]
 
 
-def test_the_json_repeats_the_first_call():
-    """Computed fields are written and never read: the calls are authoritative."""
+def with_unknown_fields(value: Any) -> Any:
+    """Return JSON with a field of a newer version in the packet and in each of its sections, settings and calls."""
+    written = {**value, "colour": "red"}
+    for name in ("header", "context", "governance", "tool_routing"):
+        written[name] = {**value[name], "colour": ["red"]}
+    written["governance"]["settings"] = {**value["governance"]["settings"], "colour": "red"}
+    written["context"]["palette"] = [{**entry, "colour": None} for entry in value["context"]["palette"]]
+    written["tool_routing"]["calls"] = [
+        {**call, "result": call["result"] and {**call["result"], "colour": "red"}}
+        for call in value["tool_routing"]["calls"]
+    ]
+    return written
+
+
+def test_fields_of_a_newer_version_are_ignored():
+    packet = full_packet()
+    written = with_unknown_fields(packet.model_dump(mode="json"))
+    assert json.dumps(written).count("red") >= 6
+    assert read_packet(json.dumps(written)) == packet
+
+
+def test_fields_that_an_older_version_did_not_write_have_their_defaults():
     written = full_packet().model_dump(mode="json")
-    routing, call = written["tool_routing"], written["tool_routing"]["calls"][0]
-    computed = {name: routing[name] for name in ("selected_tool", "execution_status", "review_confidence")}
-    assert computed == {
-        "selected_tool": call["tool_name"],
-        "execution_status": call["status"],
-        "review_confidence": call["review_confidence"],
-    }
-    assert routing["execution_result"] == call["result"]
-    forged = {**written, "tool_routing": {**routing, "execution_status": "executed", "execution_result": None}}
-    assert read_packet(json.dumps(forged)) == full_packet()
+    for section, name in (("header", "lineage"), ("context", "labels"), ("tool_routing", "note"), ("intent", "access")):
+        del written[section][name]
+    del written["governance"]["settings"]["persona"], written["parked_turns"]
+    packet = read_packet(json.dumps(written))
+    assert (packet.header.lineage, packet.context.labels, packet.routing.note, packet.parked_turns) == ((), (), "", ())
+    assert packet.intent.access == "read"
+    assert packet.governance.settings.persona == ""
+
+
+def test_an_update_from_outside_must_not_have_unknown_fields():
+    for values in (
+        {"colour": "red"},
+        {"header": {"colour": "red"}},
+        {"tool_routing": {"calls": [{"tool_name": "a.b", "colour": "red"}]}},
+    ):
+        with pytest.raises(RequestError, match="colour"):
+            check_update(values)
+
+
+def test_a_changed_field_must_exist():
+    with pytest.raises(ValueError, match="colour"):
+        Header().changed(colour="red")
 
 
 @pytest.mark.parametrize("version", [PACKET_VERSION + 1, PACKET_VERSION - 1, 1, str(PACKET_VERSION + 1)])
@@ -74,12 +106,10 @@ def test_another_version_is_refused_before_other_errors(version: object, unknown
         ('"packet"', "value"),
         (b"\xff\xfe\x00", "value"),
         ("[" * 100_000, "value"),
-        ('{"unknown_section": {}}', "unknown_section"),
         ('{"header": null}', "header"),
         ('{"governance": [1]}', "governance"),
         ('{"governance": null}', "governance"),
         ('{"header": {"version": "new"}}', "header.version"),
-        ('{"header": {"colour": "red"}}', "header.colour"),
         ('{"intent": {"confidence": 1.01}}', "intent.confidence"),
         ('{"intent": {"access": "teleport"}}', "intent.access"),
         ('{"context": {"palette": [{"tool_name": "a.b"}]}}', "context.palette.0.detail"),

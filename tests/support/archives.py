@@ -6,35 +6,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from langgraph.store.base import BaseStore
 from support.confirmed_reads import confirming_preferences
 from support.graphs import Session
 from support.notebook import Notebook
 
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.trace import Archive, PastPacket, find_packet
+from packetgate.connectors.trace import PastPacket, find_packet
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
+from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
-from packetgate.graph.storage import open_checkpointer, open_store
+from packetgate.graph.storage import open_checkpointer
 from packetgate.state.context import RoutingContext
 from packetgate.tools.servers.hub import McpHub
 
 
 @dataclass
 class Kept:
-    """A conversation and its archive."""
+    """A conversation and the sessions in which it is found."""
 
     talk: Session
-    store: BaseStore
-
-    @property
-    def archive(self) -> Archive:
-        return Archive(Sessions(self.talk.graph), self.store)
+    sessions: Sessions
 
     async def find(self, wanted: str, session: str | None = None) -> PastPacket:
         """Return a past packet."""
-        return await find_packet(self.archive, wanted, session)
+        return await find_packet(self.sessions, wanted, session)
 
 
 @asynccontextmanager
@@ -44,7 +40,7 @@ async def keeping(home: Path, deciders: Deciders, notebook: Notebook, **context:
     async with (
         McpHub([notebook.connection()], preferences=confirming_preferences()) as hub,
         open_checkpointer(settings) as checkpointer,
-        open_store(settings) as store,
     ):
-        graph = build_graph(deciders, hub).compile(checkpointer=checkpointer, store=store)
-        yield Kept(Session(graph, RoutingContext(**context)), store)
+        journal = open_journal(settings)
+        graph = build_graph(deciders, hub, journal=journal).compile(checkpointer=checkpointer)
+        yield Kept(Session(graph, RoutingContext(**context)), Sessions(graph, journal=journal))

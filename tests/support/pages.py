@@ -12,7 +12,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *s
 
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
 _ASSIGNED = re.compile(r"[A-Za-z_]+=")
-_BEFORE = {"export", "opentelemetry-instrument"}
+_BEFORE = {"export"}
 """Words that a command may follow."""
 
 

@@ -10,11 +10,14 @@ from packetgate.state.events import StageFinished, StageStarted, StageStopped
 from packetgate.state.packet import TurnInput
 
 
-async def events_of(talk: Session, said: str | Command[Any]) -> list[Any]:
-    """Run a turn, or go on with one, up to its answer or question, and return its events."""
+async def events_of(talk: Session, said: str | Command[Any], events: list[Any] | None = None) -> list[Any]:
+    """Run a turn, or go on with one, up to its answer or question; return its events, and add them to `events`."""
+    events = [] if events is None else events
     given = TurnInput(messages=[HumanMessage(said)]) if isinstance(said, str) else said
     stream = talk.graph.astream(given, talk.config, context=talk.context, stream_mode="custom")
-    return [event async for event in stream]
+    async for event in stream:
+        events.append(event)
+    return events
 
 
 def started(events: list[Any]) -> list[StageStarted]:

@@ -1,9 +1,8 @@
-"""Records of turns, and a graph that records them."""
+"""Past turns as the journal records them, and a graph that learns from turns."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
@@ -14,46 +13,36 @@ from support.graphs import Session
 from support.notebook import Notebook
 
 from packetgate.deciders.protocols import Deciders
+from packetgate.gate.journal import Entry, Journal
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
+from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
-from packetgate.state.base import ConfidenceSource, now
+from packetgate.graph.usage import PastCall
+from packetgate.state.base import now
 from packetgate.state.context import RoutingContext
-from packetgate.state.routing import Risk
-from packetgate.state.sections import Access
-from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.state.sections import Header
 from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.usage.record import CallRecord, UsageRecord
-from packetgate.tools.usage.store import store_record
-
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+from packetgate.tools.usage.learning import ConfirmedUse
+from packetgate.tools.usage.store import store_use
 
 
-def used(tool: str, status: ToolExecutionStatus = ToolExecutionStatus.EXECUTED, **more: Any) -> CallRecord:
-    """Return the record of a call."""
-    return CallRecord(
-        tool=tool,
-        risk=Risk.READ,
-        selection_confidence=0.9,
-        selection_confidence_source=ConfidenceSource.RULE,
-        status=status,
-        **more,
-    )
-
-
-def turn(packet_id: str, *calls: CallRecord, session: str = "s", days_ago: float = 0.0) -> UsageRecord:
-    """Return the record of a turn."""
-    return UsageRecord(
-        session_id=session,
-        packet_id=packet_id,
-        at=now() - timedelta(days=days_ago),
-        asked="Read the plan",
-        context_type="general",
-        access=Access.READ,
-        outcome="call" if calls else None,
-        calls=calls,
-    )
+def entries_of(
+    packet_id: str, *calls: PastCall, session: str = "s", origin: str = "terminal", asked: str = "Go on"
+) -> Iterator[Entry]:
+    """Yield the journal's entries of a turn."""
+    yield Entry("turn_opened", session, packet_id, detail={"channel": origin, "person": "", "request": asked})
+    for number, call in enumerate(calls):
+        names = (session, packet_id, f"c{number}")
+        yield Entry("call_proposed", *names, {"tool_name": call.tool, "params": {}, "risk": "read"})
+        if call.review_score is not None:
+            review = {"score": call.review_confidence, "stated": call.review_score, "kind": call.review_kind}
+            yield Entry("call_reviewed", *names, {**review, "status": "awaiting_approval"})
+        if call.approval:
+            yield Entry(f"call_{call.approval}", *names, {"params": {}, "by": "", "question_id": "q"})
+        elif call.status.value not in {"pending", "user_denied"}:
+            yield Entry(f"call_{call.status}", *names, {"detail": call.tool})
 
 
 @asynccontextmanager
@@ -63,12 +52,12 @@ async def recording(
     notebook: Notebook,
     *,
     usage_days: int = 90,
-    prompt_days: int = 7,
+    journal: Journal | None = None,
     **context: Any,
 ) -> AsyncIterator[Session]:
     """Open a session on a graph with a store; its checkpoints stay in memory."""
     async with McpHub([notebook.connection()], preferences=confirming_preferences()) as hub:
-        builder = build_graph(deciders, hub, usage_days, prompt_days)
+        builder = build_graph(deciders, hub, usage_days, journal)
         graph = builder.compile(checkpointer=InMemorySaver(serde=PacketSerializer()), store=store)
         yield Session(graph, RoutingContext(**context))
 
@@ -80,6 +69,9 @@ def record_many(settings: Settings, session: str, count: int, together: Barrier)
 
 
 async def _record_many(settings: Settings, session: str, count: int) -> None:
+    journal = open_journal(settings)
     async with open_checkpointer(settings), open_store(settings) as store:
         for number in range(count):
-            await store_record(store, turn(f"{session}-{number}", used("ai.read"), session=session))
+            await journal.record(*entries_of(f"{session}-{number}", PastCall("ai.read"), session=session))
+            use = ConfirmedUse(tool="ai.read", asked="Go on", context_type="general", session_id=session, at=now())
+            await store_use(store, Header(session_id=session), f"{session}-{number}", use)

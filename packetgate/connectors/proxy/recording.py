@@ -22,8 +22,7 @@ from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.state.packet import CognitionPacket
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.usage.learning import ConfirmedUse
-from packetgate.tools.usage.record import usage_record
-from packetgate.tools.usage.store import USES_NAMESPACE, delete_old_items, store_record, store_use
+from packetgate.tools.usage.store import delete_old_uses, store_use
 
 DATABASE_PATIENCE_S = 3.0
 """Longest wait in seconds for another process that writes to the database."""
@@ -48,8 +47,7 @@ async def open_recorder(settings: Settings, hub: McpHub, journal: Journal) -> As
         open_store(settings, DATABASE_PATIENCE_S) as store,
     ):
         if settings.usage_days:
-            await delete_old_items(store, settings.usage_days)
-            await delete_old_items(store, settings.usage_days, root=USES_NAMESPACE)
+            await delete_old_uses(store, settings.usage_days)
         graph = build_graph(reflex_deciders(), hub, journal=journal).compile(checkpointer=checkpointer, store=store)
         recorder = Recorder(Sessions(graph), store if settings.usage_days else None, journal)
         writer = asyncio.create_task(recorder.run(), name="records of proxied calls")
@@ -73,7 +71,7 @@ class Recorder:
     """Writes the records of ended calls, one after the other. If too many records wait, new records are dropped."""
 
     def __init__(self, sessions: Sessions, store: BaseStore | None, journal: Journal) -> None:
-        """`store` holds the record of uses; None if the settings keep none."""
+        """`store` holds what is learned; None if the settings learn nothing."""
         self._sessions, self.store, self._journal = sessions, store, journal
         self._waiting: asyncio.Queue[_EndedCall] = asyncio.Queue(MAX_WAITING)
         self._parked: set[str] = set()
@@ -126,10 +124,8 @@ class Recorder:
 
     async def _write_record(self, call: _EndedCall) -> None:
         header = call.packet.header
-        if self.store is not None:
-            await store_record(self.store, usage_record(call.packet))
-            if call.use is not None:
-                await store_use(self.store, header, f"{header.packet_id}-0", call.use)
+        if self.store is not None and call.use is not None:
+            await store_use(self.store, header, f"{header.packet_id}-0", call.use)
         config = self._sessions.config(header.session_id)
         await self._sessions.graph.aupdate_state(config, _sections(call.packet), as_node=LAST_STAGE)
 

@@ -11,13 +11,14 @@ from rich.text import Text
 from packetgate.connectors import rendering
 from packetgate.connectors.options import AsJson, settings_from
 from packetgate.connectors.rendering import say, table, write_json
+from packetgate.graph.journal import open_journal
 from packetgate.graph.storage import open_store
+from packetgate.graph.usage import answered_calls, read_turns
 from packetgate.state.printing import counted
 from packetgate.tools.usage.calibration import (
     MIN_ANSWERS,
     Bin,
     Calibration,
-    answered_calls,
     brier_score,
     calibration_error,
     fit_curves,
@@ -26,7 +27,6 @@ from packetgate.tools.usage.calibration import (
     reliability,
     save_calibration,
 )
-from packetgate.tools.usage.store import read_usage
 
 BAR = 24
 """Width of a bar of the table, in characters."""
@@ -41,13 +41,14 @@ async def calibrate(
 
     Curves are compared on answers that they were not fitted on, and stored if they predict these answers better.
     """
-    async with open_store(settings_from(local=True)) as store:
+    settings = settings_from(local=True)
+    async with open_store(settings) as store:
         if undo:
             has_curves = bool((await read_calibration(store)).curves)
             await save_calibration(store, Calibration())
             say("the review's own confidence applies again" if has_curves else "nothing to undo", "")
             return 0
-        answers = answered_calls((await read_usage(store)).records)
+        answers = answered_calls(await read_turns(open_journal(settings), settings.usage_days))
         calibration, held_out = fit_curves(answers), held_out_confidences(answers)
         reviewed = [(answer.score, answer.right) for answer in answers]
         better = bool(calibration.curves) and brier_score(held_out) < brier_score(reviewed)

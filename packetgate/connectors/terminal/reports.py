@@ -31,6 +31,7 @@ from packetgate.graph.composition import model_names, model_pool, open_tools
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
+from packetgate.graph.usage import count_proxy_sessions, read_turns, usage_by_tool
 from packetgate.models.options import MODEL
 from packetgate.state.base import now
 from packetgate.state.context import RoutingContext
@@ -42,8 +43,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import load_preferences
 from packetgate.tools.policy.trial import ProposedCall, try_rules
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.usage.record import count_proxy_sessions, usage_by_tool
-from packetgate.tools.usage.store import delete_uses, read_usage
+from packetgate.tools.usage.store import delete_uses
 
 _OUTCOMES = ("executed", "failed", "denied", "skipped", "unknown")
 _DEFAULT = "default"
@@ -69,7 +69,7 @@ async def tools(
     if forget:
         async with open_store(settings) as store:
             count = await delete_uses(store, name, session)
-        say(f"forgotten: {counted(count, 'confirmed call')}; the record of turns is kept", "")
+        say(f"forgotten: {counted(count, 'confirmed call')}; the journal is kept", "")
     elif usage:
         await _show_usage(settings, name, session, as_json=as_json)
     else:
@@ -128,8 +128,7 @@ async def with_answers(specs: Sequence[ToolSpec], settings: Settings) -> list[To
     Raises:
         ConfigError: the database cannot be read.
     """
-    has_answers = settings.database_url is not None or settings.database.exists()
-    trusted = await Grants(open_journal(settings)).trusted_tools() if has_answers else {}
+    trusted = await Grants(open_journal(settings)).trusted_tools() if settings.has_database else {}
     return [_with_answer(spec, trusted) for spec in specs]
 
 
@@ -163,13 +162,11 @@ def _full_text(spec: ToolSpec) -> Text:
 
 
 async def _show_usage(settings: Settings, name: str | None, session: str | None, *, as_json: bool) -> None:
-    async with open_store(settings) as store:
-        usage = await read_usage(store, session)
-    tools = [tool for tool in usage_by_tool(usage.records) if name is None or f"{tool.tool}.".startswith(f"{name}.")]
-    if usage.unreadable:
-        say(f"! skipped records that cannot be read: {usage.unreadable:,}", "yellow", stderr=True)
+    turns = await read_turns(open_journal(settings), settings.usage_days) if settings.has_database else []
+    turns = [turn for turn in turns if session in (None, turn.session_id)]
+    tools = [tool for tool in usage_by_tool(turns) if name is None or f"{tool.tool}.".startswith(f"{name}.")]
     if as_json:
-        write_json([tool.model_dump(mode="json") for tool in tools])
+        write_json([{**asdict(tool), "last_used": tool.last_used.isoformat()} for tool in tools])
         return
     shown = table("tool", "calls", "outcomes", "review", "last used", right=(1, 3), wrapped=(2,))
     for tool in tools:
@@ -178,10 +175,10 @@ async def _show_usage(settings: Settings, name: str | None, session: str | None,
         last = f"{tool.last_used.astimezone():%Y-%m-%d %H:%M}"
         shown.add_row(safe_text(tool.tool), f"{tool.asked:,}", outcomes, review, last)
     rendering.console().print(shown)
-    with_context, sessions = count_proxy_sessions(usage.records)
+    with_context, sessions = count_proxy_sessions(turns)
     if sessions:
         say(f"{with_context:,} of {counted(sessions, 'proxy session')} set a context ({with_context / sessions:.0%})")
-    say(f"{counted(len(usage.records), 'recorded turn')}; PACKETGATE_USAGE_DAYS is {settings.usage_days}")
+    say(f"{counted(len(turns), 'turn')} in the last {settings.usage_days} days (PACKETGATE_USAGE_DAYS)")
 
 
 async def policy(

@@ -84,7 +84,7 @@ def load_cases() -> Cases:
     """Return the shipped cases. The name of each case is its kind and number."""
     read = tomllib.loads(FILE.read_text(encoding="utf-8"))
     named = [{"name": f"{one['kind']}-{at}", **one} for at, one in enumerate(read["cases"], 1)]
-    return Cases.model_validate({**read, "cases": named})
+    return Cases.model_validate({**read, "cases": named}, extra="forbid")
 
 
 def _spec(name: str, *, risk: str, about: str, needs: list[str], takes: dict[str, Any]) -> ToolSpec:

@@ -218,7 +218,7 @@ class Connection(Server):
         longest = (MAX_TIMEOUTS + 1) * timeout_s
         try:
             async with clock:
-                with suppress_fastmcp_telemetry():  # FastMCP's spans repeat ours, and contain texts of failed tools
+                with suppress_fastmcp_telemetry():  # FastMCP's spans contain texts of failed tools
                     return await client.call_tool_mcp(tool, params, on_progress, timeout=longest, meta=meta)
         except TimeoutError as error:
             if not clock.expired():

@@ -1,1 +1,1 @@
-"""Records of turns, confirmed uses of tools, and calibration by the user's answers."""
+"""Confirmed uses of tools, and calibration by the user's answers."""

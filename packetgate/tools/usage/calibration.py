@@ -14,8 +14,7 @@ from langgraph.store.base import BaseStore
 from pydantic import Field
 
 from packetgate.state.base import Confidence, ConfidenceSource, Section
-from packetgate.state.sections import ApprovalOutcome, DecidedBy
-from packetgate.tools.usage.record import UsageRecord
+from packetgate.state.sections import DecidedBy
 
 MIN_ANSWERS = 20
 """With fewer answers than this, no curve is fitted."""
@@ -30,7 +29,6 @@ _STEPS = 300
 _LEAST_SLOPE = 0.05
 """Smallest slope of a curve, so that a higher confidence never gets a lower probability."""
 _MIN_PROBABILITY = 1e-3
-_WRONG_OUTCOMES = {ApprovalOutcome.DENIED, ApprovalOutcome.EDITED, ApprovalOutcome.ANSWERED}
 
 
 class AnsweredCall(NamedTuple):
@@ -78,16 +76,6 @@ class Calibration(Section):
 def curve_name(decided_by: DecidedBy, source: ConfidenceSource) -> str:
     """Return the name of the curve for a review's confidence."""
     return f"{decided_by}, {source}"
-
-
-def answered_calls(records: Iterable[UsageRecord]) -> list[AnsweredCall]:
-    """Return the reviewed calls that a person decided, oldest first."""
-    return [
-        AnsweredCall(call.review_kind, call.review_score, call.approval not in _WRONG_OUTCOMES)
-        for record in records
-        for call in record.calls
-        if call.review_score is not None and call.approval in {*_WRONG_OUTCOMES, ApprovalOutcome.APPROVED}
-    ]
 
 
 def fit_curves(answers: Sequence[AnsweredCall]) -> Calibration:

@@ -17,8 +17,9 @@ from packetgate.state.routing import ToolCall
 from packetgate.state.sections import ApprovalOutcome, Header, PaletteEntry
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.ranking.bm25 import Ranked, words_by_stem
-from packetgate.tools.usage.record import RECORDED_CHARS
 
+RECORDED_CHARS = 1_000
+"""Longest part of a request that is stored, in characters."""
 HALF_LIFE_DAYS = 60.0
 UNAPPROVED_WEIGHT = 0.5
 """Weight of a call that ran without a person's approval."""

@@ -1,26 +1,23 @@
-"""Store usage records and confirmed uses in LangGraph's store (memory, SQLite, PostgreSQL or a server's own)."""
+"""Store confirmed uses in LangGraph's store (memory, SQLite, PostgreSQL or a server's own)."""
 
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from time import monotonic
-from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 from langgraph.store.base import BaseStore, Item
 from pydantic import ValidationError
 
-from packetgate.state.base import Section, now
+from packetgate.state.base import now
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Header
 from packetgate.tools.usage.learning import ConfirmedUse, LearnedUses, confirmed_uses
-from packetgate.tools.usage.record import UsageRecord
 
-USAGE_NAMESPACE = ("packetgate", "usage")
 USES_NAMESPACE = ("packetgate", "learned")
-MAX_RECORDS = 10_000
+MAX_STORED = 10_000
 MAX_USES = 1_000
 """Number of a user's newest uses that are read."""
 USES_CACHE_S = 60.0
@@ -28,44 +25,15 @@ USES_CACHE_S = 60.0
 _NO_LIMIT = 1_000_000
 _BATCH_SIZE = 1_000
 
-_Model = TypeVar("_Model", bound=Section)
 _CACHE: WeakKeyDictionary[BaseStore, dict[str, tuple[float, LearnedUses]]] = WeakKeyDictionary()
 
 
-class Usage(NamedTuple):
-    """Usage records, oldest first, and the number of stored records that are invalid."""
-
-    records: tuple[UsageRecord, ...] = ()
-    unreadable: int = 0
-
-
-async def store_record(store: BaseStore, record: UsageRecord) -> None:
-    """Store a record. It replaces an earlier record of the same packet."""
-    value = {**record.model_dump(mode="json"), "day": day_number(record.at)}
-    await store.aput(namespace(USAGE_NAMESPACE, record.session_id), record.packet_id, value, index=False)
-
-
-async def read_usage(store: BaseStore, session: str | None = None) -> Usage:
-    """Return the records of a session, or of all sessions."""
-    items = await store.asearch(
-        USAGE_NAMESPACE if session is None else namespace(USAGE_NAMESPACE, session), limit=_NO_LIMIT
-    )
-    records = _valid_items(UsageRecord, items)
-    ordered = sorted(records, key=lambda record: (record.at, record.packet_id))
-    return Usage(tuple(ordered), len(items) - len(records))
-
-
-async def delete_old_items(
-    store: BaseStore, days: int, most: int = MAX_RECORDS, root: tuple[str, ...] = USAGE_NAMESPACE
-) -> None:
-    """Delete items that are older than `days`; if more than `most` are left, keep the newest 90 % of `most`.
-
-    Items below `root` have a `day` (by `day_number`), and `at`. All items are read only if there are too many.
-    """
+async def delete_old_uses(store: BaseStore, days: int, most: int = MAX_STORED) -> None:
+    """Delete uses that are older than `days`; if more than `most` are left, keep the newest 90 % of `most`."""
     too_old = day_number(now() - timedelta(days=days))
-    await delete_items(store, await store.asearch(root, filter={"day": {"$lt": too_old}}, limit=_NO_LIMIT))
-    if await store.asearch(root, limit=1, offset=most):
-        items = sorted(await store.asearch(root, limit=_NO_LIMIT), key=lambda item: str(item.value.get("at", "")))
+    await delete_items(store, await store.asearch(USES_NAMESPACE, filter={"day": {"$lt": too_old}}, limit=_NO_LIMIT))
+    if await store.asearch(USES_NAMESPACE, limit=1, offset=most):  # all are read only if there are too many
+        items = sorted(await store.asearch(USES_NAMESPACE, limit=_NO_LIMIT), key=lambda item: str(item.value.get("at")))
         await delete_items(store, items[: len(items) - (most - most // 10)])
 
 
@@ -105,7 +73,11 @@ async def read_learned(store: BaseStore, header: Header) -> LearnedUses:
     for other in [other for other, (read_at, _) in cache.items() if monotonic() - read_at >= USES_CACHE_S]:
         del cache[other]
     if user not in cache:
-        uses = _valid_items(ConfirmedUse, await store.asearch(namespace(USES_NAMESPACE, user), limit=_NO_LIMIT))
+        uses = []
+        for item in await store.asearch(namespace(USES_NAMESPACE, user), limit=_NO_LIMIT):
+            with suppress(ValidationError):  # written by another version
+                fields = {key: item.value[key] for key in ConfirmedUse.model_fields if key in item.value}
+                uses.append(ConfirmedUse.model_validate(fields))
         cache[user] = monotonic(), LearnedUses(sorted(uses, key=lambda use: use.at)[-MAX_USES:])
     return cache[user][1]
 
@@ -126,12 +98,3 @@ async def delete_uses(store: BaseStore, name: str | None = None, session: str | 
 def _user_key(header: Header) -> str:
     """Return the key under which a turn stores uses: the person on the connector, or else the session."""
     return f"{header.origin}:{header.person}" if header.person else f"session:{header.session_id}"
-
-
-def _valid_items(model: type[_Model], items: Sequence[Item]) -> list[_Model]:
-    valid = []
-    for item in items:
-        with suppress(ValidationError):
-            fields = {key: item.value[key] for key in model.model_fields if key in item.value}
-            valid.append(model.model_validate(fields))
-    return valid

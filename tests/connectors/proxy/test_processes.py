@@ -15,9 +15,9 @@ from support.fork_server import COMMAND
 from support.mcp_servers import SCRIPT, alive, until
 from support.programs import require
 
-from packetgate.connectors.trace import open_archive
+from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
-from packetgate.tools.usage.store import read_usage
+from packetgate.graph.usage import read_turns
 
 CALLS = 12
 SERVER = f"""
@@ -72,8 +72,7 @@ async def request(process: asyncio.subprocess.Process, number: int, method: str,
 
 async def all_are_recorded(cli: CommandLine, server_pid: int) -> None:
     await until(lambda: not alive(server_pid))
-    async with open_archive(Settings(home=cli.home)) as archive:
-        assert len((await read_usage(archive.store)).records) == CALLS
+    assert len(await read_turns(open_journal(Settings(home=cli.home)), 1)) == CALLS
 
 
 def test_standard_output_has_only_the_protocol(cli: CommandLine) -> None:

@@ -4,8 +4,6 @@ import json
 
 import pytest
 from support.command_line import CommandLine
-from support.prompts import call, review
-from support.scripted_openai import ScriptedOpenAI
 
 REQUEST = "Read plan.txt"
 
@@ -35,16 +33,6 @@ def test_a_waiting_turn_is_shown_with_its_question(cli: CommandLine) -> None:
     shown = cli.run("trace", "--session", "work")
     assert "May this run?\n  │ ai.write\n" in shown.out
     assert "awaiting approval" in shown.out
-
-
-def test_prompts_are_printed_as_sent(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
-    scripted_openai.script(call("ai.read", path="plan.txt"), review(0.9), "It opens at \x1b[2Jseven.")
-    cli.run("ask", REQUEST, "--lite", "openai:small", OPENAI_BASE_URL=scripted_openai.base_url)
-    shown = cli.run("trace", "--prompts").out
-    assert "select_tool: lite model small at http" in shown
-    assert "[user]\n" in shown
-    assert "[answer]\n" in shown
-    assert "\x1b" not in shown
 
 
 @pytest.mark.parametrize(

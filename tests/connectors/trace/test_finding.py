@@ -46,12 +46,11 @@ async def test_last_is_of_one_session_or_of_all(kept: Kept) -> None:
 
 async def test_a_waiting_turn_is_found_in_its_session_with_its_question(kept: Kept) -> None:
     asked = await kept.talk.ask("Write note name=a text=x")
-    for wanted in ("last", asked.packet.header.packet_id[:8]):
-        found = await kept.find(wanted, "session")
+    packet_id = asked.packet.header.packet_id
+    for wanted, session in (("last", "session"), (packet_id[:8], "session"), (packet_id, None)):
+        found = await kept.find(wanted, session)
         assert found.packet.status.state is PacketState.AWAITING_USER
         assert found.question == asked.question
-    with pytest.raises(PacketError):
-        await kept.find(asked.packet.header.packet_id)
 
 
 async def test_without_turns_nothing_is_found(kept: Kept) -> None:
@@ -67,7 +66,7 @@ async def test_without_turns_nothing_is_found(kept: Kept) -> None:
 async def test_a_packet_of_a_deleted_session_is_not_found(kept: Kept, forgotten: bool) -> None:
     packet = await kept.talk.say("Hello")
     if forgotten:
-        await kept.archive.sessions.forget("session")
+        await kept.sessions.forget("session")
     else:
         checkpointer = kept.talk.graph.checkpointer
         assert isinstance(checkpointer, BaseCheckpointSaver)

@@ -16,7 +16,6 @@ from packetgate.models.model import Model, OfferedTool
 from packetgate.models.model import ask_chat as ask_once
 from packetgate.models.openai.compatible import OpenAICompatible
 from packetgate.models.options import ModelOptions
-from packetgate.models.requests import collect_requests
 from packetgate.models.schemas import ANY_OBJECT, AnswerForm, object_schema
 from packetgate.state.errors import DecisionError, ToolsRefusedError
 
@@ -117,14 +116,12 @@ async def test_a_refused_parameter_is_not_sent_again(
     model = await model_at(scripted_openai)
     scripted_openai.refuses = refuses
     scripted_openai.script(*[GOOD] * 3)
-    with collect_requests() as requests:
-        for _ in range(3):
-            await way(model)
+    for _ in range(3):
+        await way(model)
     assert len(scripted_openai.requests) == len(refuses) + 3
     for request in scripted_openai.requests[-3:]:
         assert not refuses.keys() & request.keys()
         assert sent.items() <= request.items()
-    assert not refuses.keys() & requests[-1].options.keys() - {"max_tokens"}
 
 
 @pytest.mark.parametrize(("parameter", "way"), [("logprobs", ask_form), ("stream_options", streamed)])

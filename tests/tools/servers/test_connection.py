@@ -9,8 +9,10 @@ from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ToolError
 from mcp import MCPError
 from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from support.mcp_servers import RawTool, echoing, in_process
-from support.telemetry import recording
 
 from packetgate.state.routing import Risk
 from packetgate.tools.servers.hub import McpHub
@@ -133,7 +135,9 @@ async def test_the_trace_reaches_the_server_and_no_span_has_the_text_of_a_failur
         """Fail with a message."""
         raise ToolError(f"{secret} is no word")
 
-    telemetry = recording()
+    exporter, tracers = InMemorySpanExporter(), TracerProvider()
+    tracers.add_span_processor(SimpleSpanProcessor(exporter))
+    trace.set_tracer_provider(tracers)  # for this process, as a user would
     async with McpHub([in_process(server)]) as hub:
         await hub.catalogue()
         with trace.get_tracer("mine").start_as_current_span("request") as mine:
@@ -143,8 +147,8 @@ async def test_the_trace_reaches_the_server_and_no_span_has_the_text_of_a_failur
     assert (version, int(trace_id, 16)) == ("00", mine.get_span_context().trace_id)
     assert int(sampled, 16) & 1
     assert "zanzibar" in (failure.error or "")
-    spans = [span.to_json() for span in telemetry.everyones]
-    telemetry.clear()
+    spans = [span.to_json() for span in exporter.get_finished_spans()]
+    exporter.shutdown()
     assert spans
     assert not any("zanzibar" in span for span in spans)
 

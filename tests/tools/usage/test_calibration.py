@@ -4,15 +4,12 @@ from random import Random
 
 import pytest
 from langgraph.store.memory import InMemoryStore
-from support.usage import turn, used
 
-from packetgate.state.sections import ApprovalOutcome
 from packetgate.tools.usage.calibration import (
     MIN_ANSWERS,
     AnsweredCall,
     Calibration,
     Curve,
-    answered_calls,
     brier_score,
     fit_curves,
     held_out_confidences,
@@ -55,19 +52,6 @@ def test_a_higher_confidence_never_becomes_the_lower_one() -> None:
     upside_down = [AnsweredCall(KIND, 0.9, False)] * 50 + [AnsweredCall(KIND, 0.1, True)] * 50
     curve = fit_curves(upside_down).curves[KIND]
     assert curve.at(0.9) >= curve.at(0.1)
-
-
-def test_only_decisions_of_a_person_count() -> None:
-    scored = {"review_score": 0.9, "review_kind": KIND}
-    records = [
-        turn("p1", used("a.read", **scored)),
-        turn("p2", used("a.write", approval=ApprovalOutcome.APPROVED, **scored)),
-        turn("p3", used("a.write", approval=ApprovalOutcome.EDITED, **scored)),
-        turn("p4", used("a.write", approval=ApprovalOutcome.DENIED, **scored)),
-        turn("p5", used("a.write", approval=ApprovalOutcome.EXPIRED, **scored)),
-        turn("p6", used("a.write", approval=ApprovalOutcome.APPROVED)),
-    ]
-    assert [one.right for one in answered_calls(records)] == [True, False, False]
 
 
 async def test_a_calibration_is_stored() -> None:
