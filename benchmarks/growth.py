@@ -18,6 +18,7 @@ from benchmarks.palette.__main__ import packetgate as palette
 from benchmarks.ranking.__main__ import bm25s, fastmcp
 from benchmarks.ranking.data import read_queries, read_tools
 from benchmarks.ready import THINGS, VERBS, grown, office_tools
+from packetgate.ranking.ranking import ranking_of
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -27,7 +28,7 @@ WARM_UP = 2
 Take = Callable[[str], object]
 TAKES: dict[str, Callable[[Catalogue], Take]] = {
     "palette": palette,
-    "ranking": lambda catalogue: partial(catalogue.ranking.rank, limit=10),
+    "ranking": lambda catalogue: partial(ranking_of(catalogue).rank, limit=10),
 }
 RIVALS = {"fastmcp": fastmcp, "bm25s": bm25s}
 NAMES = (*TAKES, *RIVALS)

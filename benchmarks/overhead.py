@@ -50,8 +50,8 @@ from packetgate.state.base import new_id
 from packetgate.state.packet import TurnInput
 from packetgate.state.routing import Risk
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.servers.config import McpConfig
-from packetgate.tools.servers.opening import open_hub
+from packetgate.toolsets.servers.config import McpConfig
+from packetgate.toolsets.servers.opening import open_hub
 
 RUNS = 40
 WARM_UP = 3

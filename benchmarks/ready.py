@@ -17,6 +17,7 @@ from packetgate.deciders.language.prompting import SHOW
 from packetgate.models.decoding import WrittenCall
 from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool
 from packetgate.models.schemas import AnswerForm
+from packetgate.ranking.ranking import ranking_of
 from packetgate.reflex.meaning.encoder import Floats, Vectors, encoded_text, sentence_encoder
 from packetgate.reflex.meaning.ranker import SemanticModel
 from packetgate.state.base import TokenUsage
@@ -144,8 +145,8 @@ def grown(originals: Sequence[ToolSpec], number: int, *more: ToolSpec) -> Catalo
     pairs = [*((one, one) for one in more), *islice(copies, number - len(more))]
     meaning = SemanticModel()
     meaning.spaces.fine = Vectors(Copies({encoded_text(copy): encoded_text(one) for copy, one in pairs}))
-    catalogue = Catalogue([copy for copy, _ in pairs], meaning=meaning)
-    catalogue.ranking.rank("warm up")
+    catalogue = Catalogue([copy for copy, _ in pairs], ranker=meaning)
+    ranking_of(catalogue).rank("warm up")
     meaning.spaces.fine.wait()
     _ = catalogue.ledger
     return catalogue

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from packetgate.state.errors import PacketgateError
     from packetgate.state.events import StageFinished, StageStarted, StageStopped
     from packetgate.state.packet import CognitionPacket
-    from packetgate.tools.servers.functions import reads
+    from packetgate.toolsets.servers.functions import reads
 
 __all__ = [
     "AnswerPiece",

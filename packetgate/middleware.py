@@ -29,6 +29,7 @@ from packetgate.gate.questions import approval_payload
 from packetgate.gate.requests import RequestedCall
 from packetgate.graph.event_loops import LoopThread
 from packetgate.graph.journal import journal_at
+from packetgate.ranking.choice import PaletteRequest, choose_palette, recent_after
 from packetgate.state.base import ms_since
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import CallRefusedError, ConfigError, RequestError
@@ -39,13 +40,12 @@ from packetgate.state.sections import Content, Header
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
-from packetgate.tools.palette.choice import PaletteRequest, choose_palette, recent_after
 from packetgate.tools.risk.call import judge_call
-from packetgate.tools.servers.functions import langchain_tool_spec, to_langchain_tool
-from packetgate.tools.servers.results import to_result_async
 from packetgate.tools.spec.descriptions import SEPARATOR
 from packetgate.tools.spec.tool_spec import digest_of
 from packetgate.tools.text.reading import access_of
+from packetgate.toolsets.servers.functions import langchain_tool_spec, to_langchain_tool
+from packetgate.toolsets.servers.results import to_result_async
 
 Handled = ToolMessage | Command[Any]
 

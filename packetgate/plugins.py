@@ -20,11 +20,11 @@ LEFT_OUT = "left out"
 GROUP = "packetgate.plugins"
 """Group of the entry points."""
 KINDS: Mapping[str, str] = {
-    "rankers": "packetgate.tools.ranking.ranking:Ranker",
+    "rankers": "packetgate.ranking.ranking:Ranker",
     "proposers": "packetgate.deciders.advice:Proposer",
     "scorers": "packetgate.deciders.advice:Scorer",
     "deciders": "packetgate.deciders.protocols:Deciders",
-    "toolsets": "packetgate.tools.servers.server:Toolset",
+    "toolsets": "packetgate.toolsets.servers.server:Toolset",
 }
 """Kinds of parts, and the class or the run-time protocol of each."""
 

@@ -36,13 +36,13 @@ from packetgate.state.errors import ConfigError, InputError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.request import TurnRequest
 from packetgate.state.routing import ToolCall
-from packetgate.tools.builtin.undo_store import UndoStore
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
-from packetgate.tools.servers.config import McpConfig, ServerConfig, load_config
-from packetgate.tools.servers.functions import FunctionServer, reads
-from packetgate.tools.servers.hub import START_PATIENCE_S, McpHub
-from packetgate.tools.servers.opening import open_hub
-from packetgate.tools.servers.server import Server
+from packetgate.toolsets.builtin.undo_store import UndoStore
+from packetgate.toolsets.servers.config import McpConfig, ServerConfig, load_config
+from packetgate.toolsets.servers.functions import FunctionServer, reads
+from packetgate.toolsets.servers.hub import START_PATIENCE_S, McpHub
+from packetgate.toolsets.servers.opening import open_hub
+from packetgate.toolsets.servers.server import Server
 
 if TYPE_CHECKING:
     from fastmcp import FastMCP
@@ -304,7 +304,7 @@ def create_router(
             preferences=preferences,
             sandbox=replace(sandbox_settings(preferences), data=home),
             undo=UndoStore(home / "undo.db"),
-            meaning=plugged.part("rankers"),
+            ranker=plugged.part("rankers"),
             other_servers=[*await asyncio.to_thread(_in_process_servers, tools), *plugged_servers(plugged, folder)],
         )
 
@@ -344,7 +344,7 @@ def _in_process_servers(tools: Sequence[Any]) -> list[Server]:
     from fastmcp import FastMCP
     from fastmcp.client.transports import FastMCPTransport
 
-    from packetgate.tools.servers.connection import Connection
+    from packetgate.toolsets.servers.connection import Connection
 
     functions = [tool for tool in tools if not isinstance(tool, str | Path | FastMCP)]
     servers: list[Server] = [FunctionServer(FUNCTIONS, functions)] if functions else []

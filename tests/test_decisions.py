@@ -29,7 +29,7 @@ from packetgate.decisions import GateDecisionModel
 from packetgate.router import create_router
 from packetgate.state.errors import RequestError
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.servers.functions import reads
+from packetgate.toolsets.servers.functions import reads
 
 EXECUTED, WAITS = ToolExecutionStatus.EXECUTED, ToolExecutionStatus.AWAITING_CONFIDENCE
 

@@ -15,7 +15,7 @@ from langgraph.types import Command, interrupt
 
 from packetgate.middleware import PacketgateMiddleware
 from packetgate.state.errors import ConfigError
-from packetgate.tools.servers.functions import reads
+from packetgate.toolsets.servers.functions import reads
 
 ASKED = "Is order 17 late? Then write to mia@example.org: it is late."
 

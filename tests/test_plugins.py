@@ -13,15 +13,16 @@ from packetgate import plugins
 from packetgate.deciders.advice import Advisers, Score
 from packetgate.deciders.protocols import Selection
 from packetgate.plugins import GROUP, Plugin, installed, with_plugins
+from packetgate.ranking.bm25 import Lexical, ScoredRequest
+from packetgate.ranking.ranking import ranking_of
 from packetgate.router import create_router
 from packetgate.state.errors import ConfigError, InputError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.ranking.bm25 import Lexical, ScoredRequest
-from packetgate.tools.servers.functions import FunctionServer
-from packetgate.tools.servers.server import Server
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.toolsets.servers.functions import FunctionServer
+from packetgate.toolsets.servers.server import Server
 
 
 @dataclass
@@ -176,4 +177,4 @@ def test_a_router_uses_a_toolset_and_a_ranker(tmp_path: Path):
     with create_router(plugins=[plugin], root=tmp_path) as router:
         catalogue = router._loop.run(router._tools.catalogue())
         assert "manners.greet" in catalogue
-        assert catalogue.ranking.rank("anything")[0].name == max(catalogue)
+        assert ranking_of(catalogue).rank("anything")[0].name == max(catalogue)

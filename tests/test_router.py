@@ -31,7 +31,7 @@ from packetgate.state.events import StageFinished
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.servers.functions import reads
+from packetgate.toolsets.servers.functions import reads
 
 WRITES = {"allow_write_tools": True}
 

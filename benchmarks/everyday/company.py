@@ -18,8 +18,8 @@ from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.state.base import new_id
 from packetgate.state.errors import InputError
-from packetgate.tools.servers.config import McpConfig, ServerConfig
-from packetgate.tools.servers.hub import McpHub
+from packetgate.toolsets.servers.config import McpConfig, ServerConfig
+from packetgate.toolsets.servers.hub import McpHub
 
 PATIENCE_S = 240.0
 """Longest wait for servers that have to be installed first."""

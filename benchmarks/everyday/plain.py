@@ -11,7 +11,7 @@ from packetgate.deciders.language.prompting import offered_tool
 from packetgate.models.model import Model
 from packetgate.models.requests import usage_of
 from packetgate.state.errors import PacketgateError
-from packetgate.tools.servers.hub import McpHub
+from packetgate.toolsets.servers.hub import McpHub
 
 TEMPERATURE = 0.15
 LONGEST = 400

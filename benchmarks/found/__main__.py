@@ -23,10 +23,10 @@ from packetgate.state.errors import PacketgateError
 from packetgate.state.routing import Risk
 from packetgate.tools.checks.validation import check_call
 from packetgate.tools.risk.call import judge_call
-from packetgate.tools.servers.config import load_config
-from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.servers.opening import open_hub
-from packetgate.tools.servers.specs import spec_of
+from packetgate.toolsets.servers.config import load_config
+from packetgate.toolsets.servers.hub import McpHub
+from packetgate.toolsets.servers.opening import open_hub
+from packetgate.toolsets.servers.specs import spec_of
 
 SERVER = str(Path(__file__).with_name("server.py"))
 VALUES: tuple[Any, ...] = (

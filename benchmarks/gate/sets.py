@@ -10,8 +10,8 @@ from mcp_types import Tool
 
 from packetgate.state.errors import InputError
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.toolsets.servers.specs import spec_of
 
 OWN = Path(__file__).with_name("data")
 BFCL_FILES = ("multiple.jsonl", "live_multiple.jsonl", "irrelevance.jsonl")

@@ -27,8 +27,8 @@ from packetgate.state.base import new_id
 from packetgate.state.errors import InputError
 from packetgate.state.printing import compact_json
 from packetgate.state.sections import Header
-from packetgate.tools.servers.config import load_config
-from packetgate.tools.servers.opening import open_hub
+from packetgate.toolsets.servers.config import load_config
+from packetgate.toolsets.servers.opening import open_hub
 
 HERE = Path(__file__).parent
 SERVER = str(HERE / "server.py")

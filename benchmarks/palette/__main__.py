@@ -19,11 +19,11 @@ from pathlib import Path
 from benchmarks.ranking.__main__ import fastmcp
 from benchmarks.ranking.data import Query, read_queries, read_tools
 from benchmarks.train.data import Source, Use, sources
+from packetgate.ranking.choice import PaletteRequest, cached_token_count, choose_palette, tool_text
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError
 from packetgate.state.sections import PaletteDetail
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.palette.choice import PaletteRequest, cached_token_count, choose_palette, tool_text
 from packetgate.tools.risk.parameter_kinds import Definition
 from packetgate.tools.risk.tool import judge_tool
 from packetgate.tools.spec.tool_spec import ToolSpec

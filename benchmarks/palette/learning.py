@@ -17,12 +17,13 @@ from benchmarks.ranking.__main__ import recall
 from benchmarks.ranking.data import Query, read_queries, read_tools
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
+from packetgate.ranking.learning import ConfirmedUse, add_support, rank_surprise
+from packetgate.ranking.ranking import ranking_of
+from packetgate.ranking.store import read_learned, store_use
 from packetgate.state.base import now
 from packetgate.state.errors import InputError
 from packetgate.state.sections import Header
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.usage.learning import ConfirmedUse, add_support, rank_surprise
-from packetgate.tools.usage.store import read_learned, store_use
 
 CUTOFFS = (1, 5)
 DEPTH = 50
@@ -38,7 +39,7 @@ def uses_of(catalogue: Catalogue, queries: Sequence[Query], count: int) -> list[
     uses = []
     for tool, asked in sorted(by_tool.items()):
         for request in random.Random(tool).sample(asked, min(count, len(asked))):
-            scores = {hit.name: hit.score for hit in catalogue.ranking.rank(request, DEPTH)}
+            scores = {hit.name: hit.score for hit in ranking_of(catalogue).rank(request, DEPTH)}
             weight = rank_surprise(scores.get(tool, 0.0), max(scores.values(), default=0.0))
             use = {"tool": tool, "asked": request, "context_type": "general", "session_id": "s", "at": now()}
             uses.append(ConfirmedUse.model_validate({**use, "weight": weight}))
@@ -60,7 +61,7 @@ async def measure(data: Path, count: int, step: int) -> dict[str, float]:
         async with open_store(settings) as store:
             learned = await read_learned(store, ME)
     figures: dict[str, float] = {"tools": len(tools), "uses": len(uses), "queries": len(queries)}
-    ranked = [(query, catalogue.ranking.rank(query.text, DEPTH)) for query in queries]
+    ranked = [(query, ranking_of(catalogue).rank(query.text, DEPTH)) for query in queries]
     taught = [(query, add_support(hits, learned.support(query.text, "general"))[:DEPTH]) for query, hits in ranked]
     for name, found in (("before", ranked), ("after", taught)):
         for cutoff in CUTOFFS:

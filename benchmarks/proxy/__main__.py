@@ -28,10 +28,10 @@ from benchmarks.palette.__main__ import USES, as_listed
 from benchmarks.tokens.counting import count
 from benchmarks.train.data import sources
 from packetgate.connectors.proxy.listing import palette_request
+from packetgate.ranking.choice import choose_palette
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError
 from packetgate.state.printing import compact_json
-from packetgate.tools.palette.choice import choose_palette
 
 TOOLS = 2_000
 CALLS = 40

@@ -21,9 +21,9 @@ from fastmcp.tools.base import Tool
 
 from benchmarks.ranking.data import Query, read_queries, read_tools
 from benchmarks.train.data import sources
+from packetgate.ranking.ranking import Ranking
 from packetgate.reflex.meaning.ranker import SemanticModel
 from packetgate.state.errors import InputError
-from packetgate.tools.ranking.ranking import Ranking
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 CUTOFFS = (1, 5, 10)

@@ -16,8 +16,8 @@ from benchmarks.risk.data import catalogue, data_folder, labelled
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.risk.registry import SHIPPED, read_registry
-from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.toolsets.servers.specs import spec_of
 
 _CATALOGUES = ("toucan_mcp_catalog", "livemcpbench")
 

@@ -27,9 +27,9 @@ from packetgate.tools.risk.registry import (
     read_registry,
     signed_bytes,
 )
-from packetgate.tools.servers.config import McpConfig, ServerConfig, read_server_entry
-from packetgate.tools.servers.definitions import usable_tools
-from packetgate.tools.servers.opening import open_hub
+from packetgate.toolsets.servers.config import McpConfig, ServerConfig, read_server_entry
+from packetgate.toolsets.servers.definitions import usable_tools
+from packetgate.toolsets.servers.opening import open_hub
 
 _LABEL_FIELDS = ("risk", "why", "read_without", "outward", "untrusted", "private", "undo")
 _STARTS = Path(__file__).with_name("registry_starts.json")

@@ -24,7 +24,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Access
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
-from packetgate.tools.servers.config import McpConfig, ServerConfig
+from packetgate.toolsets.servers.config import McpConfig, ServerConfig
 
 
 @dataclass

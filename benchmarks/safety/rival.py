@@ -26,7 +26,7 @@ from benchmarks.safety.dojo import Call, Dojo
 from benchmarks.safety.playing import Person, Script
 from packetgate.middleware import PacketgateMiddleware
 from packetgate.state.base import new_id
-from packetgate.tools.servers.functions import reads
+from packetgate.toolsets.servers.functions import reads
 
 STEPS = 1_000
 """Most steps of a script: more than any needs."""

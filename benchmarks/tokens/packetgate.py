@@ -13,12 +13,12 @@ from packetgate.deciders.choosing import language_deciders, reflex_deciders
 from packetgate.graph.building import build_graph
 from packetgate.models.model import Model, ModelAnswer
 from packetgate.models.schemas import AnswerForm
+from packetgate.ranking.choice import palette_text
 from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.state.printing import compact_json
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.palette.choice import palette_text
 
 NOTHING = '{"action": "none", "reasoning": "", "confidence": 1}'
 

@@ -12,10 +12,10 @@ from mcp_types import Tool
 from benchmarks.ranking.data import read_queries, read_tools
 from packetgate.state.errors import InputError
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.servers.config import load_config
-from packetgate.tools.servers.opening import open_hub
-from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.toolsets.servers.config import load_config
+from packetgate.toolsets.servers.opening import open_hub
+from packetgate.toolsets.servers.specs import spec_of
 
 PATIENCE_S = 120.0
 FILESYSTEM = "@modelcontextprotocol/server-filesystem"

@@ -48,9 +48,9 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Content, Context, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.evaluation.calibration import calibration_error, reliability
 from packetgate.tools.learned import DIGITS, log_odds
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.usage.calibration import calibration_error, reliability
 
 OWN = tuple(sorted(path.stem for path in (FOLDER / "held_out").glob("*.json")))
 """Catalogues of our own with requests, those that nothing else is trained on."""

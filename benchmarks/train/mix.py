@@ -16,9 +16,9 @@ import numpy as np
 from benchmarks.ranking.data import Query
 from benchmarks.train.data import Source, sources
 from benchmarks.train.trees import trees_of
+from packetgate.ranking.bm25 import BY_WORDS, Lexical
 from packetgate.reflex.meaning.encoder import SentenceEncoder, StaticEncoder, TextEncoder, Vectors, encoded_text
 from packetgate.reflex.meaning.space import COLUMNS, Space, Trees
-from packetgate.tools.ranking.bm25 import BY_WORDS, Lexical
 
 MOST_REQUESTS = 700
 """Of one source."""

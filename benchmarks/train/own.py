@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from benchmarks.ranking.data import tool_spec
-from packetgate.tools.servers.opening import builtin_servers
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.toolsets.servers.opening import builtin_servers
 
 FOLDER = Path(__file__).with_name("own")
 ABSENT = 7

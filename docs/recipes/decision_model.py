@@ -4,7 +4,7 @@ from langchain_core.decisions import BaseDecisionModel, ClassifierResponse, Noul
 
 from packetgate.decisions import GateDecisionModel
 from packetgate.router import create_router
-from packetgate.tools.servers.functions import reads
+from packetgate.toolsets.servers.functions import reads
 
 
 @reads

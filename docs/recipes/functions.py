@@ -1,7 +1,7 @@
 """Plain functions as tools. `reads` marks a function that changes nothing; every other function counts as a change."""
 
 from packetgate.router import create_router
-from packetgate.tools.servers.functions import reads
+from packetgate.toolsets.servers.functions import reads
 
 
 @reads

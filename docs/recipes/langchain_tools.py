@@ -3,7 +3,7 @@
 from langchain_core.tools import StructuredTool, tool
 
 from packetgate.router import create_router
-from packetgate.tools.servers.functions import reads
+from packetgate.toolsets.servers.functions import reads
 
 
 @reads

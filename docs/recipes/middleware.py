@@ -5,7 +5,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from packetgate.middleware import PacketgateMiddleware
-from packetgate.tools.servers.functions import reads
+from packetgate.toolsets.servers.functions import reads
 
 
 @reads

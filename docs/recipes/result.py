@@ -1,7 +1,7 @@
 """The result of a turn: its calls, their results, the tokens, and each decision with its reason."""
 
 from packetgate.router import create_router
-from packetgate.tools.servers.functions import reads
+from packetgate.toolsets.servers.functions import reads
 
 
 @reads

@@ -5,7 +5,7 @@ import asyncio
 from packetgate.connectors.sessions import AnswerPiece
 from packetgate.router import Turn, create_router
 from packetgate.state.events import StageFinished
-from packetgate.tools.servers.functions import reads
+from packetgate.toolsets.servers.functions import reads
 
 
 @reads

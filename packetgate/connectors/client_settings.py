@@ -12,9 +12,9 @@ from typing import Any
 from packetgate.connectors.shell_commands import program_path, setting_variables
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
-from packetgate.tools.builtin.appeared import confirm
-from packetgate.tools.servers.config import UnusableEntryError, read_server_entry, server_entries
 from packetgate.tools.text.documents import read_json_text, replace_json_value
+from packetgate.toolsets.builtin.appeared import confirm
+from packetgate.toolsets.servers.config import UnusableEntryError, read_server_entry, server_entries
 
 CLIENTS = ("claude-desktop", "claude-code", "cursor", "vscode")
 ENTRY = "packetgate"

@@ -29,7 +29,7 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
     from packetgate.graph.composition import open_graph
     from packetgate.graph.leases import open_leases
     from packetgate.graph.shared_results import result_store
-    from packetgate.tools.builtin.undo_store import UndoStore
+    from packetgate.toolsets.builtin.undo_store import UndoStore
 
     async with open_graph(settings, models) as opened, open_leases(settings) as leases:
         with _stopped_by_ctrl_c():

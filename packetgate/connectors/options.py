@@ -107,8 +107,8 @@ def check_settings_files(settings: "Settings") -> "Settings":
     from packetgate.graph.composition import sandbox_settings
     from packetgate.tools.catalogue.preferences import load_preferences
     from packetgate.tools.risk.registry import load_registry
-    from packetgate.tools.servers.config import load_config
-    from packetgate.tools.servers.confined import confinement_note
+    from packetgate.toolsets.servers.config import load_config
+    from packetgate.toolsets.servers.confined import confinement_note
 
     config = load_config(settings.config_path, settings.root)
     sandbox = sandbox_settings(load_preferences(settings.preferences_path), settings)

@@ -32,9 +32,9 @@ from packetgate.state.private_names import STRICT_RESUME
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Header, check_version
 from packetgate.tools.attached.parts import extract_files
-from packetgate.tools.builtin.undo_store import UndoStore
-from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.text.result_store import ResultStore
+from packetgate.toolsets.builtin.undo_store import UndoStore
+from packetgate.toolsets.servers.hub import McpHub
 
 RunInput = TurnInput | Command[Any] | None
 """A new message, a reply, or None to continue an interrupted turn."""

@@ -103,7 +103,7 @@ async def open_archive(settings: Settings) -> AsyncIterator[Sessions]:
     from packetgate.graph.building import build_graph
     from packetgate.graph.journal import open_journal
     from packetgate.graph.storage import open_checkpointer
-    from packetgate.tools.servers.hub import McpHub
+    from packetgate.toolsets.servers.hub import McpHub
 
     async with open_checkpointer(settings) as checkpointer:
         graph = build_graph(reflex_deciders(), McpHub([])).compile(checkpointer=checkpointer)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from packetgate.deciders.packets import facts_of
 from packetgate.deciders.protocols import SelectedCall, Selection
+from packetgate.deciders.wrong_category import wrong_category
 from packetgate.gate.facts import Facts
 from packetgate.gate.requests import traced_call
 from packetgate.state.base import ConfidenceSource
@@ -12,7 +13,6 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Correction, ToolCall, ToolRouting
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import CheckedCall, repair_and_validate, validate_call
-from packetgate.tools.checks.wrong_category import wrong_category
 
 ALL_TOOLS = "*"  # a name that stands for all tools in a `describe` selection
 REPEATED = "the same call was already made, asked about or denied, so it is not repeated"

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from packetgate.deciders.protocols import Answer
+from packetgate.ranking.ranking import ranking_of
 from packetgate.state.channels import SwitchHints
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import fenced, shorten
@@ -59,7 +60,7 @@ def answer_without_tools(request: str, catalogue: Catalogue, no_match: str) -> s
         return f"Hello! I route requests to tools. {tools}`packetgate tools` lists all."
     if not catalogue:
         return "No tools are connected. `packetgate doctor` shows why; servers are configured in `mcp.json`."
-    near = [hit.name for hit in catalogue.ranking.rank(request, 3) if hit.terms]
+    near = [hit.name for hit in ranking_of(catalogue).rank(request, 3) if hit.terms]
     tools = f"Nearest tools: {', '.join(near)}" if near else f"Some tools: {', '.join(catalogue.interleaved_names[:3])}"
     return f"{no_match} {tools}; `packetgate tools` lists all."
 

@@ -18,7 +18,7 @@ from packetgate.state.sections import Access, DecidedBy, Reflection, StageError
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.checks.checking import CheckedCall
-from packetgate.tools.usage.calibration import Curve, curve_name
+from packetgate.tools.evaluation.calibration import Curve, curve_name
 
 
 class StageDecision(Section):

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from packetgate.gate.grants import Grant
+from packetgate.gate.provenance.sources import SourceTexts, source_texts
 from packetgate.state.context import RoutingContext
 from packetgate.state.origins import SessionLabel
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Header
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.provenance.sources import SourceTexts, source_texts
 
 
 @dataclass(frozen=True)

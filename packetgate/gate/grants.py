@@ -11,14 +11,14 @@ from typing import Literal
 from pydantic import AwareDatetime, Field
 
 from packetgate.gate.journal import Entry, Journal, entry_for
+from packetgate.gate.provenance.actions import is_requested
 from packetgate.state.base import Section, new_id, now
 from packetgate.state.origins import ArgumentRole
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Header
 from packetgate.tools.policy.patterns import ANYTHING, fits, is_date, literal_pattern, may_fit
 from packetgate.tools.policy.rules import arguments_line
-from packetgate.tools.provenance.actions import is_requested
-from packetgate.tools.provenance.roles import holds_quantity
+from packetgate.tools.text.roles import holds_quantity
 
 GRANT_GIVEN, GRANT_USED, GRANT_REVOKED = "grant_given", "grant_used", "grant_revoked"
 ID_LENGTH = 8

@@ -13,9 +13,9 @@ from packetgate.state.origins import ArgumentRole
 from packetgate.state.printing import code_span, escaped, fenced
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import AskedCall, OpenQuestion
-from packetgate.tools.provenance.roles import secret_reference_in
 from packetgate.tools.risk.call import LOOKS_LIKE_READ
 from packetgate.tools.risk.tool import confirm_read_hint
+from packetgate.tools.text.roles import secret_reference_in
 
 CLARIFY = "A question for you"
 

@@ -20,8 +20,8 @@ from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.sections import Approval, ApprovalOutcome, OpenQuestion
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.policy.patterns import ANYTHING, is_date, literal_pattern
-from packetgate.tools.provenance.roles import holds_quantity, is_id, is_program, role_of
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.roles import holds_quantity, is_id, is_program, role_of
 
 RememberWord = Literal["session", "always", "trust", "never"]
 _OFFERED_WORDS: dict[str, tuple[RememberWord, ...]] = {

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from packetgate.state.codes import Code
 from packetgate.state.errors import RequestError
 from packetgate.state.sections import ApprovalOutcome, Remember
-from packetgate.tools.provenance.values import leaves
+from packetgate.tools.text.values import leaves
 from packetgate.tools.text.words import stem_of, words_of
 
 ANSWER = "answer"

@@ -6,12 +6,12 @@ from typing import Any
 
 from packetgate.gate.checks import refusal_code
 from packetgate.gate.facts import Facts
+from packetgate.gate.provenance.flagging import origins_of
 from packetgate.state.codes import Code
 from packetgate.state.errors import CallRefusedError
 from packetgate.state.routing import Correction, Risk, ToolCall
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import repair_call, validate_call
-from packetgate.tools.provenance.flagging import origins_of
 from packetgate.tools.risk.call import with_risk
 from packetgate.tools.risk.tool import confirm_read_hint
 from packetgate.tools.spec.tool_spec import ToolSpec

@@ -12,8 +12,8 @@ from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
 from packetgate.tools.catalogue.preferences import load_preferences
 from packetgate.tools.risk.registry import load_registry
-from packetgate.tools.servers.config import load_config
-from packetgate.tools.servers.confined import confinement_note
+from packetgate.toolsets.servers.config import load_config
+from packetgate.toolsets.servers.confined import confinement_note
 
 _settings = Settings()
 _preferences = load_preferences(_settings.preferences_path)  # reports errors of the file at the start

@@ -23,20 +23,20 @@ from packetgate.models.openai.kind import open_embeddings
 from packetgate.models.options import MODEL, ROLES, file_options, model_names_in
 from packetgate.models.pool import ModelPool
 from packetgate.plugins import Plugins, installed
+from packetgate.ranking.ranking import Ranker
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ModelError
 from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.state.setting_values import SettingValue
-from packetgate.tools.builtin.sandbox import SandboxSettings
-from packetgate.tools.builtin.undo_store import UndoStore
 from packetgate.tools.catalogue.config_file import read_config_file
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
-from packetgate.tools.ranking.ranking import Ranker
-from packetgate.tools.servers.config import McpConfig, load_config
-from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.servers.opening import open_hub
-from packetgate.tools.servers.server import Server, Toolset
 from packetgate.tools.text.result_store import ResultStore
+from packetgate.toolsets.builtin.sandbox import SandboxSettings
+from packetgate.toolsets.builtin.undo_store import UndoStore
+from packetgate.toolsets.servers.config import McpConfig, load_config
+from packetgate.toolsets.servers.hub import McpHub
+from packetgate.toolsets.servers.opening import open_hub
+from packetgate.toolsets.servers.server import Server, Toolset
 
 if TYPE_CHECKING:
     from packetgate.models.model import Model
@@ -127,7 +127,7 @@ async def make_hub(settings: Settings, config: McpConfig, *, caller_reads_result
         preferences=preferences,
         sandbox=sandbox_settings(preferences, settings),
         kept=result_store(settings),
-        meaning=ranker.kept_in(settings.vectors_path) if ranker else None,
+        ranker=ranker.kept_in(settings.vectors_path) if ranker else None,
         caller_reads_results=caller_reads_results,
         registry_file=settings.registry_path,
         undo=UndoStore(settings.undo_path),

@@ -4,7 +4,7 @@ import sys
 
 from packetgate.deciders.choosing import reflex_deciders
 from packetgate.graph.building import build_graph
-from packetgate.tools.servers.hub import McpHub
+from packetgate.toolsets.servers.hub import McpHub
 
 
 def mermaid() -> str:

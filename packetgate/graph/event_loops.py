@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from packetgate.state.routing import ToolResult
 from packetgate.state.sections import ServerHealth
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.servers.hub import McpHub
+from packetgate.toolsets.servers.hub import McpHub
 
 _T = TypeVar("_T")
 

@@ -16,11 +16,11 @@ from langgraph.store.base import BaseStore
 from pydantic import ValidationError
 
 from packetgate.deciders.protocols import ModelDigestSource
+from packetgate.ranking.learning import LearnedUses
+from packetgate.ranking.store import delete_items, delete_old_uses, delete_uses, read_learned, store_uses
 from packetgate.state.packet import CognitionPacket
+from packetgate.tools.evaluation.calibration import Calibration, read_calibration
 from packetgate.tools.evaluation.passport import CaseResult, EvaluatedCall, Passport
-from packetgate.tools.usage.calibration import Calibration, read_calibration
-from packetgate.tools.usage.learning import LearnedUses
-from packetgate.tools.usage.store import delete_items, delete_old_uses, delete_uses, read_learned, store_uses
 
 _log = logging.getLogger(__name__)
 _failed: deque[str] = deque(maxlen=256)

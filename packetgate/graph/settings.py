@@ -10,8 +10,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from packetgate.models.options import model_names_in
 from packetgate.state.errors import ConfigError
-from packetgate.tools.builtin.appeared import is_unconfirmed
 from packetgate.tools.catalogue.config_file import read_config_file
+from packetgate.toolsets.builtin.appeared import is_unconfirmed
 
 DEFAULT_CONFIG = Path("mcp.json")
 DEFAULT_PREFERENCES = Path("packetgate.toml")

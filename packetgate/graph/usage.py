@@ -14,7 +14,7 @@ from packetgate.state.base import Confidence, now
 from packetgate.state.channels import PROXY
 from packetgate.state.sections import ApprovalOutcome
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.usage.calibration import AnsweredCall
+from packetgate.tools.evaluation.calibration import AnsweredCall
 
 _ENDED = {f"call_{status}": status for status in ToolExecutionStatus}
 _DECIDED = {f"call_{outcome}": outcome for outcome in ApprovalOutcome}

@@ -9,14 +9,14 @@ from langgraph.store.base import BaseStore
 from packetgate.deciders.choosing import token_counter
 from packetgate.deciders.commands import UNDO_TOOL, is_command
 from packetgate.models.pool import ModelSource
+from packetgate.ranking.choice import Palette, PaletteRequest, choose_palette
+from packetgate.ranking.learning import LearnedUses
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.printing import counted
 from packetgate.state.sections import PaletteEntry, Reflection
 from packetgate.tools.catalogue.toolbox import Toolbox
-from packetgate.tools.palette.choice import Palette, PaletteRequest, choose_palette
 from packetgate.tools.text.result_store import HANDLE_PREFIX, READ_TOOL
-from packetgate.tools.usage.learning import LearnedUses
 
 _STAGE = "build_palette"
 RECENT_MESSAGES = 4

@@ -2,12 +2,12 @@
 
 from langgraph.runtime import Runtime
 
+from packetgate.ranking.choice import recent_after
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import DataField, LedgerEntry, Reflection, Sketch
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.palette.choice import recent_after
 
 _STAGE = "inject_result"
 _SUMMARY_CHARS = 300

@@ -4,6 +4,7 @@ from langgraph.runtime import Runtime
 
 from packetgate.deciders.commands import is_command
 from packetgate.gate.journal import Journal, entry_for, interrupted_writes, turn_opened
+from packetgate.ranking.subject import context_shift
 from packetgate.state.base import new_id
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.packet import OpeningPacket, PacketUpdate, request_in
@@ -28,7 +29,6 @@ from packetgate.state.sections import (
     check_version,
     recent_calls,
 )
-from packetgate.tools.palette.subject import context_shift
 
 _STAGE = "open_packet"
 LINEAGE = 20

@@ -21,7 +21,7 @@ from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Evaluation, Reflection
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
-from packetgate.tools.usage.calibration import Calibration, curve_name
+from packetgate.tools.evaluation.calibration import Calibration, curve_name
 
 _STAGE = "review_selection"
 

@@ -4,6 +4,7 @@ import asyncio
 
 from packetgate.deciders.plain_answer import LISTED, answer_without_tools, plain_answer
 from packetgate.deciders.protocols import Answer
+from packetgate.ranking.ranking import ranking_of
 from packetgate.reflex.reading import steps_in
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
@@ -31,7 +32,7 @@ def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
 
 
 def _no_match(request: str, catalogue: Catalogue) -> str:
-    known = {term for hit in catalogue.ranking.rank_by_words(request, len(catalogue)) for term in hit.terms}
+    known = {term for hit in ranking_of(catalogue).rank_by_words(request, len(catalogue)) for term in hit.terms}
     unknown = [f'"{word}"' for word in query_terms(request) if word not in known]
     text = "No tool matches this request, and no language model is configured (--lite, --prime)."
     return f"{text} Unknown words: {', '.join(unknown[:LISTED])}." if unknown else text

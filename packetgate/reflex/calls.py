@@ -9,6 +9,7 @@ from typing import Any
 
 from packetgate.deciders.commands import ONLY_UNDO, UNDO_TOOL, undo_in_words
 from packetgate.deciders.protocols import Review, SelectedCall, Selection
+from packetgate.deciders.wrong_category import wrong_category
 from packetgate.gate.confidence import CallReview
 from packetgate.gate.replies import parse_words
 from packetgate.reflex.fit import (
@@ -32,10 +33,9 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Alternative, Correction, Risk, ToolCall
 from packetgate.state.sections import ApprovalOutcome
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.checks.wrong_category import wrong_category
-from packetgate.tools.provenance.values import fold_text, leaves
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.reading import access_of, condition_in, parts_in
+from packetgate.tools.text.values import fold_text, leaves
 from packetgate.tools.text.words import words_of
 
 NOT_ASKED_FOR, NOT_GROUNDED, CONDITIONAL = 0.3, 0.4, 0.5  # highest confidence of a call with this objection

@@ -9,6 +9,9 @@ from functools import lru_cache
 from pathlib import PurePath
 from typing import Any
 
+from packetgate.ranking.bm25 import Lexical, Ranked
+from packetgate.ranking.ranking import ranking_of
+from packetgate.ranking.subject import is_documentation
 from packetgate.reflex.follow_ups import current_step
 from packetgate.reflex.judge.judge import judge
 from packetgate.reflex.meaning.ranker import SemanticIndex, SemanticModel
@@ -37,11 +40,9 @@ from packetgate.state.routing import Risk
 from packetgate.state.sections import Access
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.learned import log_odds
-from packetgate.tools.palette.subject import is_documentation
-from packetgate.tools.provenance.values import leaves
-from packetgate.tools.ranking.bm25 import Lexical, Ranked
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.reading import access_of, has_question, is_question, mentions_in, parts_in, verbs_in
+from packetgate.tools.text.values import leaves
 from packetgate.tools.text.words import STOP_WORDS, query_terms, stem_of, words_in, words_of
 
 MIN_TOOL_PROBABILITY = 0.51  # probability from which a tool is called
@@ -146,7 +147,7 @@ def best_fits(text: str, catalogue: Catalogue, now: datetime, also: str = "") ->
     Args:
         also: the name of a tool that is always among them.
     """
-    ranked = catalogue.ranking.rank(text, limit=_CANDIDATES)
+    ranked = ranking_of(catalogue).rank(text, limit=_CANDIDATES)
     hits = {hit.name: (place, hit) for place, hit in enumerate(ranked)}
     known = [
         name for name in dict.fromkeys([*hits, *_tools_regardless_of_rank(text, catalogue), also]) if name in catalogue
@@ -169,7 +170,7 @@ def best_fits(text: str, catalogue: Catalogue, now: datetime, also: str = "") ->
 
 
 def _nearness(text: str, names: Sequence[str], catalogue: Catalogue) -> dict[str, float]:
-    index = catalogue.ranking.index
+    index = ranking_of(catalogue).index
     if not isinstance(index, SemanticIndex):  # another plug-in ranks
         index = SemanticIndex(SemanticModel(), catalogue, Lexical(()))
     return index.nearness(text, names)

@@ -17,9 +17,9 @@ from packetgate.state.origins import ArgumentRole
 from packetgate.state.printing import code_span, shorten
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import ApprovalOutcome
-from packetgate.tools.provenance.roles import role_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.reading import has_question, mentions_in, unquoted_words, verbs_in
+from packetgate.tools.text.roles import role_of
 from packetgate.tools.text.words import query_terms, words_of
 
 _SURE = 0.8  # if another tool serves the message with this probability, the message is a request, even without a verb

@@ -11,7 +11,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.learned import DIGITS, log_odds
-from packetgate.tools.provenance.values import find_words, fold_text
+from packetgate.tools.text.values import find_words, fold_text
 
 _REASONS = {
     "same": "the rule-based decider selects the same call",

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from packetgate.reflex.meaning.encoder import vector_of
 from packetgate.reflex.values.mentions import parse_request
 from packetgate.reflex.weights import load_arrays
-from packetgate.tools.builtin.tool import BUILT_IN
 from packetgate.tools.learned import DIGITS, load_json, log_odds, logistic, weighted
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import stem_of
+from packetgate.toolsets.builtin.tool import BUILT_IN
 
 SIGNALS_FITTED = Path(__file__).with_name("serving.json")
 CALL_SIGNALS_FITTED = Path(__file__).with_name("calls_judged.json")

@@ -13,6 +13,7 @@ from benchmarks.mcp_calls import __main__ as calls
 from benchmarks.ratio import LEAST, Ratio, interleaved, show
 from benchmarks.ready import grown, office_tools
 from benchmarks.results_kept import Result, Run, keep
+from packetgate.ranking.ranking import ranking_of
 from packetgate.reflex.meaning.encoder import encoded_text
 
 
@@ -109,7 +110,7 @@ def test_copied_tools_have_the_vectors_of_their_originals() -> None:
     originals = office_tools()[:3]
     catalogue = grown(originals, 5)
     assert sorted(catalogue) == sorted([*(one.name for one in originals), *(f"{one.name}_1" for one in originals[:2])])
-    space = catalogue.ranking._space
+    space = ranking_of(catalogue)._space
     assert space is not None
     assert space.is_final
     copy, original = (space.row(originals[0].name + end) for end in ("_1", ""))

@@ -16,7 +16,7 @@ from benchmarks.gate.sets import Labelled, bfcl, own_requests
 from packetgate.deciders.choosing import reflex_deciders
 from packetgate.state.errors import InputError
 from packetgate.state.routing import Risk
-from packetgate.tools.usage.calibration import Bin, calibration_error, reliability
+from packetgate.tools.evaluation.calibration import Bin, calibration_error, reliability
 
 REPOSITORY = Path(__file__).parents[2]
 FILES = files_catalogue()

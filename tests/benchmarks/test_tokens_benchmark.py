@@ -15,9 +15,9 @@ from benchmarks.tokens.others import fastmcp_searches, langchain_selections
 from benchmarks.tokens.packetgate import Asked, asked_for, in_full, selections
 from benchmarks.tokens.sets import Measured, filesystem, from_files
 from packetgate.deciders.language.selection_form import selection_form
+from packetgate.ranking.choice import palette_text
 from packetgate.state.errors import InputError
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.palette.choice import palette_text
 
 REQUEST = "Search the files for the word kettle"
 MAIL = tool("post.send_mail", "to", to={"type": "string", "description": "Who gets it."}, description="Send a mail.")

@@ -17,9 +17,9 @@ from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.models.pool import ModelPool
 from packetgate.state.base import ConfidenceSource
+from packetgate.tools.evaluation.calibration import curve_name
 from packetgate.tools.evaluation.cases import load_cases
 from packetgate.tools.evaluation.passport import CaseResult, EvaluatedCall
-from packetgate.tools.usage.calibration import curve_name
 
 CASES = load_cases().cases
 READ = call("ai.read", path="plan.txt")

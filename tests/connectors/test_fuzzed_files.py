@@ -15,8 +15,8 @@ from packetgate.connectors.discord.config import load_discord_config
 from packetgate.state.errors import ConfigError, PacketError, PacketgateError
 from packetgate.state.packet import read_packet
 from packetgate.tools.catalogue.preferences import load_preferences
-from packetgate.tools.servers.config import load_config
-from packetgate.tools.servers.opening import new_connection
+from packetgate.toolsets.servers.config import load_config
+from packetgate.toolsets.servers.opening import new_connection
 
 MCP = {
     "mcpServers": {

@@ -14,9 +14,9 @@ from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
 from packetgate.state.context import routing_context
 from packetgate.tools.catalogue.preferences import load_preferences
-from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.connection import Connection
-from packetgate.tools.servers.hub import McpHub
+from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.connection import Connection
+from packetgate.toolsets.servers.hub import McpHub
 
 
 @asynccontextmanager

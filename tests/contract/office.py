@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from mcp_types import ToolAnnotations, ToolListChangedNotification
 from pydantic import Field
 
-from packetgate.tools.servers.functions import reads
+from packetgate.toolsets.servers.functions import reads
 
 Made = tuple[str, dict[str, Any]]
 """A tool's name and arguments."""

@@ -25,7 +25,7 @@ from packetgate.state.routing import Risk, ToolCall, ToolResult, Verdict
 from packetgate.state.sections import Header
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.servers.results import to_result
+from packetgate.toolsets.servers.results import to_result
 
 S = ToolExecutionStatus
 FILES = files_catalogue()

@@ -6,7 +6,7 @@ from support.tool_specs import a_tool
 from packetgate.gate.remembering import _terms
 from packetgate.state.origins import Origin, OriginKind
 from packetgate.state.routing import Risk, ToolCall
-from packetgate.tools.provenance.roles import role_of
+from packetgate.tools.text.roles import role_of
 
 
 @pytest.mark.parametrize("name", ["to", "recipient", "account", "chat"])

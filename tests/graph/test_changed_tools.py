@@ -12,8 +12,8 @@ from support.scripted_deciders import call, scripted
 
 from packetgate.gate.answers import CALL_CHANGED
 from packetgate.graph.checkpoints import PacketSerializer
-from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.connection import Connection
+from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.connection import Connection
 
 WRITE = call("desk.write_note", text="hello")
 

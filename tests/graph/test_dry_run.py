@@ -10,7 +10,7 @@ from support.scripted_deciders import call, scripted
 from packetgate.connectors.turn import Reply
 from packetgate.state.codes import Code
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.servers.opening import BuiltinServer, builtin_servers
+from packetgate.toolsets.servers.opening import BuiltinServer, builtin_servers
 
 SAVE = call("notebook.save_note", name="a", text="avocado")
 

@@ -31,8 +31,8 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.request import MAX_REQUEST_CHARS, TurnRequest
 from packetgate.state.sections import Attachment
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.servers.config import McpConfig
-from packetgate.tools.servers.opening import open_hub
+from packetgate.toolsets.servers.config import McpConfig
+from packetgate.toolsets.servers.opening import open_hub
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("_watched")]
 

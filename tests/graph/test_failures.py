@@ -9,8 +9,8 @@ from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, scripted, wanted
 
-from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.connection import Connection
+from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.connection import Connection
 
 
 def gone(name: str = "gone") -> Connection:

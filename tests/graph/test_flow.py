@@ -10,7 +10,7 @@ from support.scripted_deciders import call, scripted
 from packetgate.state.origins import FlowLabel
 from packetgate.state.packet import CLIENT_SUPPLIED, CognitionPacket
 from packetgate.state.sections import Attachment, Content
-from packetgate.tools.servers.connection import Connection
+from packetgate.toolsets.servers.connection import Connection
 
 DIARY = call("files.read_diary")
 NAMED = call("web.fetch_page", url="https://shop.example/")

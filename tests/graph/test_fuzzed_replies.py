@@ -21,8 +21,8 @@ from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.graph.server_graph import ServerGraph
 from packetgate.state.errors import PacketgateError, RequestError
-from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.servers.opening import builtin_servers
+from packetgate.toolsets.servers.hub import McpHub
+from packetgate.toolsets.servers.opening import builtin_servers
 
 pytestmark = pytest.mark.slow
 

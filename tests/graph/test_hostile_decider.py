@@ -27,9 +27,9 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk
 from packetgate.state.sections import Approval, ApprovalOutcome
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.builtin.sandbox import SandboxSettings
-from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.opening import builtin_servers, new_connection
+from packetgate.toolsets.builtin.sandbox import SandboxSettings
+from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.opening import builtin_servers, new_connection
 
 TURNS, CALLS = (125, 250) if NIGHTLY else (25, 50)
 """In each of the four settings."""

@@ -15,8 +15,8 @@ from packetgate.deciders.choosing import language_deciders, reflex_deciders
 from packetgate.models.pool import ModelSource
 from packetgate.state.sections import Access, PacketState, SystemTask
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.connection import Connection
+from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.connection import Connection
 
 
 async def test_a_read_runs_and_is_answered(notebook: Notebook):

@@ -18,7 +18,7 @@ from packetgate.graph.server_graph import ServerGraph
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.request import TurnRequest
 from packetgate.tools.catalogue.preferences import Preferences
-from packetgate.tools.servers.hub import McpHub
+from packetgate.toolsets.servers.hub import McpHub
 
 WRITE = call("notebook.write_note", name="a", text="avocado")
 AGAIN = call("notebook.write_note", name="a", text="artichoke")

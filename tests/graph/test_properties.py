@@ -28,7 +28,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.sections import PacketState
 from packetgate.state.transitions import STATUSES
-from packetgate.tools.servers.hub import McpHub
+from packetgate.toolsets.servers.hub import McpHub
 
 pytestmark = pytest.mark.slow
 

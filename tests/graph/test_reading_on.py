@@ -14,12 +14,12 @@ from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.state.context import RoutingContext
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.connection import Connection
-from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.servers.opening import builtin_servers
 from packetgate.tools.text import result_store
 from packetgate.tools.text.result_store import ResultStore
+from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.connection import Connection
+from packetgate.toolsets.servers.hub import McpHub
+from packetgate.toolsets.servers.opening import builtin_servers
 
 LINES = [f"verse {number}" for number in range(5_000)]
 HANDLE = "kept:00ff"

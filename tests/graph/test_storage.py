@@ -18,8 +18,8 @@ from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.graph.usage import read_turns
+from packetgate.ranking.store import USES_NAMESPACE
 from packetgate.state.errors import ConfigError
-from packetgate.tools.usage.store import USES_NAMESPACE
 
 PAGE = 4096
 """Bytes of SQLite's pages."""

@@ -19,10 +19,10 @@ from packetgate.deciders.choosing import reflex_deciders
 from packetgate.graph.composition import open_graph
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
+from packetgate.ranking.learning import ConfirmedUse
+from packetgate.ranking.store import USES_NAMESPACE, store_use
 from packetgate.state.base import now
 from packetgate.state.sections import Header
-from packetgate.tools.usage.learning import ConfirmedUse
-from packetgate.tools.usage.store import USES_NAMESPACE, store_use
 
 READ, WRITE, WEATHER = "notebook.read_note", "notebook.write_note", "notebook.check_weather"
 

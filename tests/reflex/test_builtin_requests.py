@@ -8,8 +8,8 @@ import pytest
 from support.packets import tool
 
 from packetgate.reflex.signals import NO_TOOL, builtin_log_odds, load_request_classifier
-from packetgate.tools.servers.opening import builtin_servers
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.toolsets.servers.opening import builtin_servers
 
 
 @pytest.fixture(scope="module")

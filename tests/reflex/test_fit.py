@@ -11,8 +11,8 @@ from support.packets import FILES
 from packetgate.reflex import fit
 from packetgate.reflex.signals import load_signal_weights, serving_log_odds
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.servers.opening import builtin_servers
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.toolsets.servers.opening import builtin_servers
 
 NOW = datetime(2026, 1, 15, 9, tzinfo=UTC)
 

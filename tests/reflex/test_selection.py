@@ -14,8 +14,8 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Approval, ApprovalOutcome
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.servers.config import McpConfig
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.toolsets.servers.config import McpConfig
 
 Calls = list[tuple[str, dict[str, Any]]]
 

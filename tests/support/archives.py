@@ -18,7 +18,7 @@ from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer
 from packetgate.state.context import RoutingContext
-from packetgate.tools.servers.hub import McpHub
+from packetgate.toolsets.servers.hub import McpHub
 
 
 @dataclass

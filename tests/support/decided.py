@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from packetgate.ranking.ranking import Ranking
 from packetgate.reflex.judge.judge import judge
 from packetgate.reflex.values.filling import fill_parameters
 from packetgate.state.routing import Risk
-from packetgate.tools.ranking.ranking import Ranking
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 OWN = Path(__file__).parents[2] / "benchmarks" / "train" / "own"

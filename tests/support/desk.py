@@ -5,8 +5,8 @@ from typing import Any
 from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 
-from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.connection import Connection
+from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.connection import Connection
 
 MAIL = "The plumber moved. He reads eve@rival.example now. It is about event 31, and the bill comes to 77.5 this time."
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from fastmcp import FastMCP
 from fastmcp.client.transports import StdioTransport
 
-from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.connection import Connection
+from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.connection import Connection
 
 server: FastMCP[None] = FastMCP("mail")
 

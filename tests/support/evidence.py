@@ -7,13 +7,13 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 
 from packetgate.deciders.packets import facts_of
+from packetgate.gate.provenance.flagging import origins_of
+from packetgate.gate.provenance.sources import SourceTexts
 from packetgate.state.origins import Origin
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall, ToolResult, ToolRouting
 from packetgate.state.sections import Content
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.provenance.flagging import origins_of
-from packetgate.tools.provenance.sources import SourceTexts
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 

@@ -24,8 +24,8 @@ from packetgate.state.errors import SessionError
 from packetgate.state.events import StageFinished
 from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.tools.catalogue.preferences import Preferences
-from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.servers.server import Server
+from packetgate.toolsets.servers.hub import McpHub
+from packetgate.toolsets.servers.server import Server
 
 
 @dataclass

@@ -34,9 +34,9 @@ def forking() -> ForkServerContext:
     context.set_forkserver_preload(
         [
             "packetgate.graph.composition",
-            "packetgate.tools.servers.opening",
+            "packetgate.toolsets.servers.opening",
             "aiosqlite",
-            "packetgate.tools.servers.connection",
+            "packetgate.toolsets.servers.connection",
         ]
     )
     return context

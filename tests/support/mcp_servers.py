@@ -15,9 +15,9 @@ from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 from fastmcp.tools import Tool
 
-from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.connection import Connection
-from packetgate.tools.servers.opening import new_connection
+from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.connection import Connection
+from packetgate.toolsets.servers.opening import new_connection
 
 SCRIPT = Path(__file__).with_name("stdio_server.py")
 

@@ -7,8 +7,8 @@ from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 from fastmcp.exceptions import ToolError
 
-from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.connection import Connection
+from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.connection import Connection
 
 
 class Notebook:

@@ -13,8 +13,8 @@ from packetgate.state.routing import Risk, ToolCall, ToolResult, ToolRouting
 from packetgate.state.sections import Content, Context, DataField, PaletteEntry, ServerHealth
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.toolsets.servers.specs import spec_of
 
 CONTEXT = RoutingContext()
 

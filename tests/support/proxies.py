@@ -28,8 +28,8 @@ from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.tools.catalogue.preferences import Policy, Preferences
 from packetgate.tools.policy.rules import Rule
-from packetgate.tools.servers.connection import Connection
-from packetgate.tools.servers.hub import McpHub
+from packetgate.toolsets.servers.connection import Connection
+from packetgate.toolsets.servers.hub import McpHub
 
 Library = Literal["sdk", "fastmcp"]
 Protocol = Literal["legacy", "2026-07-28"]

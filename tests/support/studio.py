@@ -5,8 +5,8 @@ from typing import Any
 from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 
-from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.connection import Connection
+from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.connection import Connection
 
 FOX = "Create an image of a fox"
 ASCII, IMAGE = "banner.create_ascii_art", "studio.paint"

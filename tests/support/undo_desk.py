@@ -11,9 +11,9 @@ from pathlib import Path
 
 from packetgate.state.base import new_id
 from packetgate.state.routing import ToolResult
-from packetgate.tools.builtin.undo_store import History, UndoStore
-from packetgate.tools.servers.opening import builtin_servers
 from packetgate.tools.text.result_store import session_results
+from packetgate.toolsets.builtin.undo_store import History, UndoStore
+from packetgate.toolsets.servers.opening import builtin_servers
 
 _CHILD = """
 import os, sys

@@ -20,12 +20,12 @@ from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.graph.usage import PastCall
+from packetgate.ranking.learning import ConfirmedUse
+from packetgate.ranking.store import store_use
 from packetgate.state.base import now
 from packetgate.state.context import RoutingContext
 from packetgate.state.sections import Header
-from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.usage.learning import ConfirmedUse
-from packetgate.tools.usage.store import store_use
+from packetgate.toolsets.servers.hub import McpHub
 
 
 def entries_of(

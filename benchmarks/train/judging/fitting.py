@@ -19,6 +19,7 @@ from benchmarks.selection.figures import auroc, same
 from benchmarks.train.data import Source, sources
 from benchmarks.train.filling.examples import sealtools
 from benchmarks.train.own import catalogues
+from packetgate.ranking.ranking import ranking_of
 from packetgate.reflex.calls import argument_probabilities, log_probability
 from packetgate.reflex.fit import MIN_TOOL_PROBABILITY, Fit, best_fits
 from packetgate.reflex.signals import (
@@ -30,8 +31,8 @@ from packetgate.reflex.signals import (
     serving_probabilities,
 )
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.evaluation.calibration import calibration_error, reliability
 from packetgate.tools.text.reading import parts_in
-from packetgate.tools.usage.calibration import calibration_error, reliability
 
 SEED = 3
 NOW = datetime(2026, 5, 6, 9, tzinfo=UTC)
@@ -133,7 +134,7 @@ def _asked(data: Path) -> Iterator[Asked]:
 
 def _of_source(source: Source, rng: random.Random) -> Iterator[Asked]:
     """Yield a sample of a source's requests; every second one lacks the tool that serves it."""
-    ranking, names = Catalogue(source.tools.values()).ranking, sorted(source.tools)
+    ranking, names = ranking_of(Catalogue(source.tools.values())), sorted(source.tools)
     for number, query in enumerate(rng.sample([*source.queries], min(REQUESTS, len(source.queries)))):
         right = frozenset(name for group in query.wanted for name in group)
         further = [hit.name for hit in ranking.rank_by_words(query.text, FURTHER)][FURTHER // 2 :]

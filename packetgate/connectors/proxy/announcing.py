@@ -11,8 +11,8 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
 
 from packetgate.state.private_names import connection_of
-from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.spec.tool_spec import digest_of
+from packetgate.toolsets.servers.hub import McpHub
 
 if TYPE_CHECKING:
     from fastmcp import Context

@@ -22,13 +22,13 @@ from packetgate.gate.proposal import Proposal
 from packetgate.gate.questions import approval_payload
 from packetgate.gate.requests import RequestedCall
 from packetgate.graph.settings import Settings
+from packetgate.ranking.learning import agent_use
 from packetgate.state.errors import CallRefusedError, InputError, PacketgateError
 from packetgate.state.printing import fenced, printable
 from packetgate.tools.policy.rules import strictest_rule
 from packetgate.tools.risk.tool import confirm_read_hint
-from packetgate.tools.servers.connection import ReportProgress, report_progress_to
 from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
-from packetgate.tools.usage.learning import agent_use
+from packetgate.toolsets.servers.connection import ReportProgress, report_progress_to
 
 ANSWER_FIELD = "answer"
 FASTEST_PERSON_S = 0.5

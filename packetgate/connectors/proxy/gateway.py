@@ -21,6 +21,8 @@ from packetgate.gate.proposal import Proposal
 from packetgate.gate.requests import RequestedCall
 from packetgate.graph.records import learned_for
 from packetgate.graph.settings import Settings
+from packetgate.ranking.choice import choose_palette
+from packetgate.ranking.learning import LearnedUses
 from packetgate.state.channels import PROXY
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import CallRefusedError, PacketgateError
@@ -31,12 +33,10 @@ from packetgate.state.sections import Header, PaletteEntry, ServerHealth
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import AllowedTools
 from packetgate.tools.checks.checking import resolve_tool_name
-from packetgate.tools.palette.choice import choose_palette
 from packetgate.tools.policy.rules import is_always_denied
-from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.spec.descriptions import SEPARATOR, may_be_tool_of
 from packetgate.tools.text.result_store import ResultStore
-from packetgate.tools.usage.learning import LearnedUses
+from packetgate.toolsets.servers.hub import McpHub
 
 log = logging.getLogger(__name__)
 

@@ -6,17 +6,17 @@ from typing import Any
 import mcp_types
 from fastmcp.tools.base import Tool, ToolResult
 
+from packetgate.ranking.choice import PaletteRequest
+from packetgate.ranking.learning import DEFAULT_CONTEXT_TYPE
 from packetgate.state.context import RoutingContext
 from packetgate.state.printing import compact_json
 from packetgate.state.routing import Risk
 from packetgate.state.sections import PaletteDetail, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import matching_names
-from packetgate.tools.palette.choice import PaletteRequest
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.reading import access_of
 from packetgate.tools.text.tokens import ESTIMATE
-from packetgate.tools.usage.learning import DEFAULT_CONTEXT_TYPE
 
 SMALL_CATALOGUE_TOKENS = 4_000
 """A catalogue of at most this many tokens is listed completely."""

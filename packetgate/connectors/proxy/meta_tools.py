@@ -13,12 +13,13 @@ from packetgate.connectors.proxy.calling import call_any_tool
 from packetgate.connectors.proxy.gateway import Gateway, is_sessionless, refusal
 from packetgate.connectors.proxy.listing import MIN_CONTEXT_TOOLS, is_small, sort_entries
 from packetgate.connectors.proxy.sessions import ProxySession
-from packetgate.tools.builtin.files import ToolFailure
-from packetgate.tools.builtin.reading import LineRange, read_stored
+from packetgate.ranking.learning import DEFAULT_CONTEXT_TYPE, add_support
+from packetgate.ranking.ranking import ranking_of
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.result_store import session_results
-from packetgate.tools.usage.learning import DEFAULT_CONTEXT_TYPE, add_support
+from packetgate.toolsets.builtin.files import ToolFailure
+from packetgate.toolsets.builtin.reading import LineRange, read_stored
 
 MAX_SEARCH_RESULTS = 50
 MAX_DESCRIBED = 50
@@ -82,7 +83,7 @@ def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
         """Search all tools by what they do. Call one with call_read_tool or call_changing_tool."""
         session = gateway.session_of(ctx, context_id)
         catalogue = await gateway.catalogue(session)
-        hits = await asyncio.to_thread(catalogue.ranking.rank, query, limit)
+        hits = await asyncio.to_thread(ranking_of(catalogue).rank, query, limit)
         if learned := await gateway.learned_uses(session):
             support = learned.support(query, DEFAULT_CONTEXT_TYPE)
             hits = add_support(hits, {name: share for name, share in support.items() if name in catalogue})[:limit]
@@ -158,7 +159,7 @@ def _full_entry(spec: ToolSpec) -> dict[str, Any]:
 
 
 def _unknown_words(words: str, catalogue: Catalogue) -> dict[str, list[str]]:
-    return {word: _nearest_names(word, catalogue) for word in catalogue.ranking.unknown_words(words)[:MAX_UNKNOWN]}
+    return {word: _nearest_names(word, catalogue) for word in ranking_of(catalogue).unknown_words(words)[:MAX_UNKNOWN]}
 
 
 def _nearest_names(name: str, catalogue: Catalogue) -> list[str]:

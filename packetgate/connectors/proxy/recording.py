@@ -19,10 +19,10 @@ from packetgate.gate.proposal import Proposal
 from packetgate.graph.building import LAST_STAGE, build_graph
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
+from packetgate.ranking.learning import ConfirmedUse
+from packetgate.ranking.store import delete_old_uses, store_use
 from packetgate.state.packet import CognitionPacket
-from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.usage.learning import ConfirmedUse
-from packetgate.tools.usage.store import delete_old_uses, store_use
+from packetgate.toolsets.servers.hub import McpHub
 
 DATABASE_PATIENCE_S = 3.0
 """Longest wait in seconds for another process that writes to the database."""

@@ -18,7 +18,8 @@ from packetgate.graph.settings import Settings
 from packetgate.state.routing import ResultAttachment, Risk, ToolCall
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.checks.validation import result_error
-from packetgate.tools.servers.results import read_more_hint, to_json_text
+from packetgate.tools.text.result_store import read_more_hint
+from packetgate.toolsets.servers.results import to_json_text
 
 FindFile = Callable[[str, str], Path | None]
 """Returns the file of a stored result, by handle and session."""

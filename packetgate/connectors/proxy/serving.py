@@ -42,7 +42,7 @@ from packetgate.graph.shared_results import result_store
 from packetgate.state.context import RoutingContext
 from packetgate.state.private_names import add_method
 from packetgate.state.redaction import redacted
-from packetgate.tools.servers.hub import McpHub
+from packetgate.toolsets.servers.hub import McpHub
 
 PATH = "/mcp"
 PROXY_TOKEN_VARIABLE = "PACKETGATE_PROXY_TOKEN"  # noqa: S105

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from packetgate.gate.facts import Facts
 from packetgate.gate.proposal import Proposal
+from packetgate.ranking.choice import recent_after
 from packetgate.state.base import new_id
 from packetgate.state.channels import PROXY
 from packetgate.state.context import RoutingContext
@@ -30,7 +31,6 @@ from packetgate.state.sections import (
 )
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.palette.choice import recent_after
 
 MAX_CLIENT_SESSIONS = 1_000
 MAX_TRACED_CALLS = 20

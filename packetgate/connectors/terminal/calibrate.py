@@ -15,7 +15,7 @@ from packetgate.graph.journal import open_journal
 from packetgate.graph.storage import open_store
 from packetgate.graph.usage import answered_calls, read_turns
 from packetgate.state.printing import counted
-from packetgate.tools.usage.calibration import (
+from packetgate.tools.evaluation.calibration import (
     MIN_ANSWERS,
     Bin,
     Calibration,

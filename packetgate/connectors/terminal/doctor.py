@@ -24,13 +24,13 @@ from packetgate.state.errors import PacketgateError
 from packetgate.state.printing import counted
 from packetgate.state.routing import Risk
 from packetgate.state.sections import ServerHealth
-from packetgate.tools.builtin.files import ToolFailure
-from packetgate.tools.builtin.sandbox import Sandbox
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
 from packetgate.tools.catalogue.rule_checks import rule_problems
 from packetgate.tools.risk.registry import load_registry
 from packetgate.tools.risk.tool import unconfirmed_reads_note
-from packetgate.tools.servers.config import McpConfig, load_config
+from packetgate.toolsets.builtin.files import ToolFailure
+from packetgate.toolsets.builtin.sandbox import Sandbox
+from packetgate.toolsets.servers.config import McpConfig, load_config
 
 PACKAGES = ("langgraph", "langchain-core", "fastmcp", "mcp", "pydantic")
 STYLE = {"ok": "green", "note": "yellow", "bad": "red"}

@@ -18,9 +18,9 @@ from packetgate.models.pool import ModelPool
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, InputError
 from packetgate.state.printing import counted
+from packetgate.tools.evaluation.calibration import reliability
 from packetgate.tools.evaluation.cases import Case, load_cases
 from packetgate.tools.evaluation.passport import CaseResult, Passport, fit_case_curves
-from packetgate.tools.usage.calibration import reliability
 
 POINTS = (0.3, 0.5, 0.7, 0.9)
 """Confidences at which a curve is printed."""

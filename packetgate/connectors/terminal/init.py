@@ -28,9 +28,9 @@ from packetgate.models.kinds import FoundModels, discover
 from packetgate.models.model import describe_speed
 from packetgate.models.options import MODEL
 from packetgate.state.errors import ConfigError, DecisionError, InputError, ModelError
-from packetgate.tools.builtin.appeared import confirm
 from packetgate.tools.catalogue.config_file import read_config_file
-from packetgate.tools.servers.config import UnusableEntryError, read_server_entry, server_entries
+from packetgate.toolsets.builtin.appeared import confirm
+from packetgate.toolsets.servers.config import UnusableEntryError, read_server_entry, server_entries
 
 NO_MODEL = {"none", "no", "n", "0", "reflex"}
 NOTHING_FOUND = (

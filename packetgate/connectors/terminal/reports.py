@@ -33,17 +33,17 @@ from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.graph.usage import count_proxy_sessions, read_turns, usage_by_tool
 from packetgate.models.options import MODEL
+from packetgate.ranking.store import delete_uses
 from packetgate.state.base import now
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ConfigError, RequestError
 from packetgate.state.printing import counted, printable, shorten
 from packetgate.state.routing import Risk
-from packetgate.tools.builtin.appeared import confirm as confirm_file
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import load_preferences
 from packetgate.tools.policy.trial import ProposedCall, try_rules
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.usage.store import delete_uses
+from packetgate.toolsets.builtin.appeared import confirm as confirm_file
 
 _OUTCOMES = ("executed", "failed", "denied", "skipped", "unknown")
 _DEFAULT = "default"

@@ -63,9 +63,9 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import escaped, printable
 from packetgate.state.request import TurnRequest, check_request, decode_request
 from packetgate.state.sections import Reflection
-from packetgate.tools.builtin.files import ToolFailure
-from packetgate.tools.builtin.undo_store import History, UndoStore
 from packetgate.tools.text.result_store import ResultStore
+from packetgate.toolsets.builtin.files import ToolFailure
+from packetgate.toolsets.builtin.undo_store import History, UndoStore
 
 WAITING = 3
 """Exit status of a turn that waits for an answer."""

@@ -25,9 +25,9 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import fenced
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.provenance.values import numbers_in
 from packetgate.tools.text.reading import has_question
 from packetgate.tools.text.result_store import ResultStore
+from packetgate.tools.text.values import numbers_in
 
 TEMPERATURE = 0.7  # of an answer without tool results
 RESULTS_TEMPERATURE = 0.2  # of an answer with tool results

@@ -30,10 +30,9 @@ from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.attached.media import picture_problem, stored_picture
 from packetgate.tools.attached.parts import MAX_PICTURES
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.servers.results import read_more_hint
 from packetgate.tools.spec.descriptions import brief_of
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, ResultStore
+from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, ResultStore, read_more_hint
 
 ASK, SHOW = "ask_user", "show_tools"  # tools of our own: ask the user; show the parameters of more tools
 ASK_USER_TOOL = OfferedTool(

@@ -24,6 +24,8 @@ from packetgate.deciders.language.prompting import (
 from packetgate.deciders.language.selection_form import SelectionAnswer, selection_form, selection_system
 from packetgate.deciders.packets import facts_of
 from packetgate.deciders.protocols import SelectedCall, Selection
+from packetgate.gate.provenance.flagging import origins_of
+from packetgate.gate.provenance.sources import SourceTexts
 from packetgate.models.answers import streaming_caller
 from packetgate.models.decoding import WrittenCall
 from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool, structured_answer
@@ -41,11 +43,9 @@ from packetgate.state.printing import compact_json, shorten
 from packetgate.state.routing import Correction
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import CheckedCall, repair_and_validate
-from packetgate.tools.provenance.flagging import origins_of
-from packetgate.tools.provenance.sources import SourceTexts
-from packetgate.tools.provenance.values import leaves
 from packetgate.tools.text.reading import parts_in
 from packetgate.tools.text.result_store import ResultStore
+from packetgate.tools.text.values import leaves
 from packetgate.tools.text.words import words_in, words_of
 
 CALL_NEEDED = 0.5  # probability of a needed call, from which a model that made no call is asked again and must call

@@ -10,11 +10,11 @@ from packetgate.deciders.outcome import ALL_TOOLS
 from packetgate.models.decoding import call_fields
 from packetgate.models.schemas import AnswerForm, Schema, object_schema, text_schema
 from packetgate.prompts.rendering import render
+from packetgate.ranking.choice import palette_text
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import compact_json
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.palette.choice import palette_text
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 _QUESTION_CHARS = 300

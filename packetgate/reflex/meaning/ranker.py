@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packetgate.ranking.bm25 import Lexical, ScoredRequest
 from packetgate.tools.learned import DIGITS
-from packetgate.tools.ranking.bm25 import Lexical, ScoredRequest
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from packetgate.ranking.bm25 import CONCATENATED, COUNT_BITS, MAX_COUNT, TOOL_FIELDS, Lexical, ScoredRequest
 from packetgate.reflex.meaning.encoder import (
     WEIGHTS,
     Floats,
@@ -20,7 +21,6 @@ from packetgate.reflex.meaning.encoder import (
 )
 from packetgate.reflex.weights import load_arrays
 from packetgate.tools.learned import DIGITS
-from packetgate.tools.ranking.bm25 import CONCATENATED, COUNT_BITS, MAX_COUNT, TOOL_FIELDS, Lexical, ScoredRequest
 
 STATIC_AT_ONCE = 3_000
 """Most static vectors that are computed while a request waits."""

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cache, lru_cache
 from zoneinfo import available_timezones
 
-from packetgate.tools.provenance.values import NUMBER_WORDS
+from packetgate.tools.text.values import NUMBER_WORDS
 
 _CONTINENTS = frozenset("Africa America Asia Atlantic Australia Europe Indian Pacific".split())
 LANGUAGES = ["en", "de", "es", "fr", "zh"]

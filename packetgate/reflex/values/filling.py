@@ -15,8 +15,8 @@ from packetgate.reflex.values.mentions import EDGES, ParsedRequest, Span, parse_
 from packetgate.reflex.values.parameters import Parameter, convert, parameters_of, set_value
 from packetgate.state.origins import ArgumentRole
 from packetgate.tools.learned import DIGITS
-from packetgate.tools.provenance.roles import role_of
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.roles import role_of
 from packetgate.tools.text.words import query_terms, stem_of, words_of
 
 PURPOSEFUL = frozenset("quoted code url email path number date time duration identifier name".split())

@@ -2,17 +2,19 @@
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import chain, zip_longest
+from typing import Any, TypeVar
 
 from packetgate.tools.catalogue.ledger import LONG_TOKENS, capabilities_ledger, full_ledger, primary_tools
 from packetgate.tools.catalogue.preferences import Preferences, matching_names, normalized_kind
 from packetgate.tools.policy.rules import is_always_denied
-from packetgate.tools.ranking.ranking import Ranker, Ranking
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.text.words import words_of
+from packetgate.tools.text.words import stem_of, words_of
+
+T = TypeVar("T")
 
 CACHED = 16
 """Number of cached catalogues (by allow-list) and of cached pools (by kind of conversation)."""
@@ -25,11 +27,12 @@ class Catalogue(dict[str, ToolSpec]):
     """All tools by canonical name, sorted by name. It is never modified, so threads can share it."""
 
     def __init__(
-        self, specs: Iterable[ToolSpec] = (), preferences: Preferences | None = None, meaning: Ranker | None = None
+        self, specs: Iterable[ToolSpec] = (), preferences: Preferences | None = None, ranker: object | None = None
     ) -> None:
-        """Create a catalogue of `specs` with the preferences applied."""
+        """Create a catalogue of `specs` with the preferences applied; `ranker` is for `ranking.ranking_of`."""
         self.preferences = preferences or Preferences()
-        self._meaning = meaning
+        self.ranker = ranker
+        self._derived: dict[object, Any] = {}
         preferred = sorted(map(self.preferences.apply, specs), key=lambda spec: spec.name)
         neighbours: dict[str, list[str]] = {}
         for spec in preferred:
@@ -50,7 +53,7 @@ class Catalogue(dict[str, ToolSpec]):
 
     def with_tools(self, specs: Iterable[ToolSpec]) -> "Catalogue":
         """Return a catalogue of the tools `specs` with the same preferences. May block."""
-        new = Catalogue(specs, self.preferences, self._meaning)
+        new = Catalogue(specs, self.preferences, self.ranker)
         _ = new.ledger, new.long_ledger  # computed here, so that no turn waits for them
         return new
 
@@ -59,15 +62,17 @@ class Catalogue(dict[str, ToolSpec]):
         names = [name for name in allowed if not is_always_denied(self[name].rules, channel)]
         if len(names) == len(self):
             return self
-        restricted = Catalogue((self[name] for name in names), meaning=self._meaning)
+        restricted = Catalogue((self[name] for name in names), ranker=self.ranker)
         restricted.preferences = self.preferences  # already applied to these tools
         _ = restricted.ledger, restricted.long_ledger
         return restricted
 
-    @cached_property
-    def ranking(self) -> Ranking:
-        """The ranking of the tools. Creating and using it blocks: use it outside the event loop."""
-        return Ranking(self.values(), self._meaning)
+    def derived(self, make: "Callable[[Catalogue], T]") -> T:
+        """Return what a function makes of the catalogue; it is called once."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        made: T = self._derived[make]
+        return made
 
     @cached_property
     def permanent(self) -> tuple[str, ...]:
@@ -161,5 +166,7 @@ class Catalogue(dict[str, ToolSpec]):
     def similar_names(self, name: str, limit: int = 5) -> tuple[str, ...]:
         """Return the canonical names that are most similar to `name`, best first."""
         by_name = difflib.get_close_matches(name, self, n=limit, cutoff=0.5)
-        by_words = [hit.name for hit in self.ranking.rank(" ".join(words_of(name)), limit)]
+        words = {*map(stem_of, words_of(name))}
+        shared = {known: len(words & {*map(stem_of, words_of(known))}) for known in self}
+        by_words = sorted(filter(shared.get, self), key=lambda known: -shared[known])
         return tuple(dict.fromkeys([*by_name, *by_words]))[:limit]

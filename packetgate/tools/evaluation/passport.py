@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from packetgate.state.base import Confidence, Section, now
-from packetgate.tools.usage.calibration import AnsweredCall, Calibration, Curve, auroc, fit_curves, wilson_interval
+from packetgate.tools.evaluation.calibration import AnsweredCall, Calibration, Curve, auroc, fit_curves, wilson_interval
 
 REQUIRED_RIGHT_SHARE = 0.95
 MIN_CALLS = 20

@@ -119,3 +119,8 @@ class ResultStore:
 def _split_long_lines(text: str) -> str:
     pieces = (line[at : at + _LINE_CHARS] for line in text.split("\n") for at in range(0, len(line) or 1, _LINE_CHARS))
     return "\n".join(pieces)
+
+
+def read_more_hint(handle: str) -> str:
+    """Return a hint that names the tool and the handle to read a whole result; empty without a handle."""
+    return f'; all of it can be read with ai.read, path "{handle}"' if handle else ""

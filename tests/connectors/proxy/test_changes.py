@@ -12,8 +12,8 @@ from support import hostile_server
 from support.mcp_servers import in_process, until
 from support.proxies import MODERN, ClientKind, RecordingTool, notified, proxy_client, rules
 
-from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.opening import new_connection
+from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.opening import new_connection
 
 WRITE = {"name": "desk.write_note", "arguments": {"text": "x"}}
 

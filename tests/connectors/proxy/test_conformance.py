@@ -19,10 +19,10 @@ from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.tools.catalogue.preferences import Policy, Preferences
 from packetgate.tools.policy.rules import Rule
-from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.connection import Connection
-from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.text.result_store import ResultStore
+from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.connection import Connection
+from packetgate.toolsets.servers.hub import McpHub
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

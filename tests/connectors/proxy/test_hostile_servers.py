@@ -27,9 +27,9 @@ from packetgate.connectors.clients import ProxyConfig
 from packetgate.connectors.proxy.serving import open_gateway
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
-from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.opening import new_connection
 from packetgate.tools.spec.descriptions import listed_name
+from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.opening import new_connection
 
 COUNT = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
 LURE = (

@@ -20,8 +20,8 @@ from support.proxies import (
 )
 
 from packetgate.graph import records
+from packetgate.ranking.store import USES_NAMESPACE
 from packetgate.tools.catalogue.preferences import Preferences
-from packetgate.tools.usage.store import USES_NAMESPACE
 
 LEDGER = {"ledger__list_entries", "ledger__add_entry", "ledger__read_mail"}
 

@@ -11,8 +11,8 @@ from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 from support.proxies import META, ClientKind, notified, other_server, proxy_client
 
-from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.connection import Connection
+from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.connection import Connection
 
 PATIENCE_S = 0.2
 

@@ -10,6 +10,7 @@ import pytest
 from support.tool_specs import a_tool
 
 from benchmarks.train.trees import trees_of
+from packetgate.ranking.ranking import Ranking
 from packetgate.reflex.meaning.encoder import (
     WEIGHTS,
     SentenceEncoder,
@@ -22,7 +23,6 @@ from packetgate.reflex.meaning.encoder import (
 from packetgate.reflex.meaning.ranker import SemanticModel
 from packetgate.reflex.meaning.space import Spaces, Trees
 from packetgate.state.errors import WeightsError
-from packetgate.tools.ranking.ranking import Ranking
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 OFFICE = [

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 from support.tool_specs import a_tool, files_catalogue
 
+from packetgate.ranking.ranking import ranking_of
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences, ToolPreference
 
@@ -151,8 +152,8 @@ def test_a_limited_catalogue_keeps_the_preferences():
     mail = whole.restrict(("mail.*",), "terminal")
     assert (list(mail), mail.permanent) == (["mail.send_letter"], ("mail.send_letter",))
     assert mail["mail.send_letter"] == whole["mail.send_letter"]
-    assert [hit.name for hit in mail.ranking.rank("card")] == ["mail.send_letter"]
-    assert mail.ranking.rank("list tasks") == []
+    assert [hit.name for hit in ranking_of(mail).rank("card")] == ["mail.send_letter"]
+    assert ranking_of(mail).rank("list tasks") == []
     assert whole.restrict(("*",), "terminal") is whole
     assert whole.restrict(("mail.*",), "terminal") is mail
     assert list(whole.restrict(("none.*",), "terminal")) == []

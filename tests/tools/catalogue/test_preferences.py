@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from support.tool_specs import a_tool, files_catalogue
 
+from packetgate.ranking.choice import PaletteRequest, choose_palette, tool_text
+from packetgate.ranking.ranking import ranking_of
 from packetgate.state.errors import ConfigError
 from packetgate.state.sections import Access
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -15,7 +17,6 @@ from packetgate.tools.catalogue.preferences import (
     load_preferences,
     matching_names,
 )
-from packetgate.tools.palette.choice import PaletteRequest, choose_palette, tool_text
 
 SPECS = [*files_catalogue().values(), a_tool("mail.send_letter", "Send a letter.")]
 
@@ -184,6 +185,6 @@ def test_an_external_tool_comes_last_unless_the_request_asks_for_it():
 
 
 def test_a_tool_is_found_by_its_examples():
-    assert Catalogue(SPECS).ranking.rank("who owes me an answer") == []
+    assert ranking_of(Catalogue(SPECS)).rank("who owes me an answer") == []
     asked = preferring(mail=ToolPreference(examples=["Answer whom I owe one"]))
-    assert [hit.name for hit in asked.ranking.rank("who owes me an answer")] == ["mail.send_letter"]
+    assert [hit.name for hit in ranking_of(asked).rank("who owes me an answer")] == ["mail.send_letter"]

@@ -3,8 +3,8 @@
 import pytest
 
 from packetgate.state.base import Confidence
+from packetgate.tools.evaluation.calibration import wilson_interval
 from packetgate.tools.evaluation.passport import CaseResult, EvaluatedCall, Passport, fit_case_curves
-from packetgate.tools.usage.calibration import wilson_interval
 
 KIND = "model, calibrated"
 

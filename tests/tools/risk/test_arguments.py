@@ -8,8 +8,8 @@ from mcp_types import Tool, ToolAnnotations
 from packetgate.state.routing import Risk
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.risk.call import judge_call
-from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.toolsets.servers.specs import spec_of
 
 URL = {"url": "https://api.example/items"}
 KINDS: dict[str, type] = {"boolean": bool, "integer": int, "string": str, "array": list, "object": dict}

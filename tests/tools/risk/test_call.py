@@ -10,8 +10,8 @@ from packetgate.state.routing import Risk
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.risk.call import Judgement, judge_call
 from packetgate.tools.risk.sql import looks_like_sql, risk_of_sql, statement_in
-from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.toolsets.servers.specs import spec_of
 
 R, W, X = Risk.READ, Risk.WRITE, Risk.EXECUTE
 TEXT = {"type": "string"}

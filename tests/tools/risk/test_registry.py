@@ -22,7 +22,7 @@ from packetgate.tools.risk.registry import (
     read_registry,
     signed_bytes,
 )
-from packetgate.tools.servers.specs import spec_of
+from packetgate.toolsets.servers.specs import spec_of
 
 NAME = "npm:@modelcontextprotocol/server-memory"
 SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}

@@ -3,7 +3,7 @@ from dataclasses import dataclass, replace
 import pytest
 from support.tool_specs import a_tool
 
-from packetgate.tools.palette.subject import subject_of
+from packetgate.ranking.subject import subject_of
 from packetgate.tools.spec.categories import CATEGORY_WORDS, TEXT_ART, categories_in, category_of
 
 

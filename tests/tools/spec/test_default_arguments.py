@@ -8,15 +8,15 @@ import pytest
 from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 
-from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.connection import Connection
-from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.spec.default_arguments import (
     ServerFolder,
     default_arguments,
     server_folder,
     without_default_arguments,
 )
+from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.connection import Connection
+from packetgate.toolsets.servers.hub import McpHub
 
 NAMED, STARTED = ServerFolder("/work/shop", is_named=True), ServerFolder("/work/shop", is_named=False)
 

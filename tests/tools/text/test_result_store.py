@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from packetgate.tools.builtin.files import NotTextError
-from packetgate.tools.builtin.reading import LineRange, read_stored
 from packetgate.tools.text import result_store
 from packetgate.tools.text.result_store import (
     _LINE_CHARS,
@@ -17,6 +15,8 @@ from packetgate.tools.text.result_store import (
     ResultStore,
     session_results,
 )
+from packetgate.toolsets.builtin.files import NotTextError
+from packetgate.toolsets.builtin.reading import LineRange, read_stored
 
 
 @pytest.fixture

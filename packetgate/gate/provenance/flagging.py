@@ -1,0 +1,277 @@
+"""Trace each value of a call to the texts that contain it, and flag the arguments that the user must see."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from packetgate.gate.provenance.actions import DELEGATION, asks_for_action, instruction_span, is_removal
+from packetgate.gate.provenance.flow import flow_flags
+from packetgate.gate.provenance.sources import FlagReason, SourceTexts, TextPlace
+from packetgate.gate.provenance.workspace import WorkspaceChange, workspace_change
+from packetgate.state.origins import ArgumentRole, FlowLabel, Origin, OriginKind
+from packetgate.state.routing import Risk
+from packetgate.tools.risk.call import judge_call
+from packetgate.tools.spec.hosts import host_in
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.roles import role_of, secret_reference_in
+from packetgate.tools.text.values import (
+    Leaf,
+    NormalizedValue,
+    addresses_in,
+    find_words,
+    fold_text,
+    is_account,
+    is_address,
+    leaves,
+    normalized_values_of,
+    phrases_in,
+    plain_text,
+)
+
+WHOLE_CALL = ""
+"""Key of a flag for the whole call, used if the call has no argument to flag."""
+_LEAST_TRUSTED_LAST = (OriginKind.USER, OriginKind.DEFAULT, OriginKind.STRUCTURED, OriginKind.NOBODY, OriginKind.TEXT)
+_SEPARATOR = re.compile(r"\s*[,;\n]\s*")
+_ABSENT = object()
+_MAX_PARTS = 200
+
+
+@dataclass(frozen=True)
+class _Trace:
+    """The source of one part of an argument."""
+
+    kind: OriginKind
+    role: ArgumentRole
+    spellings: tuple[str, ...]
+    """The part as it is searched, folded."""
+    tool: str = ""
+    place: TextPlace | None = None
+    """The place of the part in free text, also if a field contains the part."""
+    is_address: bool = False
+    is_free_text: bool = False
+
+
+def origins_of(params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts) -> dict[str, Origin]:
+    """Return the origin of each argument, with the reason if it is flagged. Blocking: slow for large sources."""
+    judgement = judge_call(spec, params)
+    flags = {name: reason for name, value in params.items() if (reason := _secret_reason(name, value))}
+    flags = flow_flags(params, spec, sources, reads=judgement.apparent_risk is Risk.READ) | flags
+    change = None if judgement.risk is Risk.READ else workspace_change(params, spec)
+    evidence = change.suspicious(spec.upstream_name, sources) if change else sources
+    traces = {
+        name: [] if name in spec.derived_parameters else [*_traces_of_argument(name, value, spec, evidence, change)]
+        for name, value in params.items()
+    }
+    if judgement.risk is not Risk.READ:
+        flags = _change_flags(spec, traces, evidence, change) | flags
+    traces = traces if WHOLE_CALL not in flags else {**traces, WHOLE_CALL: []}
+    return {name: _origin_of_argument(parts, flags.get(name), spec.server) for name, parts in traces.items()}
+
+
+def _origin_of_argument(traces: Iterable[_Trace], reason: FlagReason | None, server: str) -> Origin:
+    parts = [*traces] or [_Trace(OriginKind.DEFAULT, ArgumentRole.OTHER, ())]
+    worst = max(
+        parts,
+        key=lambda one: (_LEAST_TRUSTED_LAST.index(one.kind), one.is_free_text, one.tool.partition(".")[0] != server),
+    )
+    is_destination = any(trace.role is ArgumentRole.DESTINATION for trace in parts)
+    role = ArgumentRole.DESTINATION if is_destination else worst.role
+    origin = Origin(kind=worst.kind, tool=worst.tool, is_free_text=worst.is_free_text, role=role)
+    if reason is None:
+        return origin
+    if reason.place is None:
+        return origin.changed(is_flagged=True, why=reason.why, flagged_part=reason.flagged_part)
+    passage, flagged_part = reason.place.quoted()
+    tool = worst.tool or reason.place.source.tool
+    return origin.changed(is_flagged=True, why=reason.why, passage=passage, flagged_part=flagged_part, tool=tool)
+
+
+def _secret_reason(name: str, value: Any) -> FlagReason | None:
+    part = secret_reference_in(value, name)
+    return FlagReason(f"{part} contains keys or secrets, or configures what may run here") if part else None
+
+
+def _change_flags(
+    spec: ToolSpec, traces: Mapping[str, list[_Trace]], sources: SourceTexts, change: WorkspaceChange | None
+) -> dict[str, FlagReason]:
+    requested = asks_for_action(spec.upstream_name, sources.request, spec.neighbours)
+    flags = {
+        name: reason
+        for name, parts in traces.items()
+        for reason in [_value_reason(spec, parts, sources, change, requested=requested)]
+        if reason
+    }
+    unrequested = None if requested else _unrequested_reason(spec, sources, change)
+    if unrequested is not None:
+        unstated = [name for name, parts in traces.items() if any(not trace.kind.is_user_or_default for trace in parts)]
+        for name in unstated or [*traces][:1] or [WHOLE_CALL]:
+            flags.setdefault(name, unrequested)
+    if any(trace.role is ArgumentRole.DESTINATION for name in flags for trace in traces.get(name, ())):
+        for name, trace in ((name, trace) for name, parts in traces.items() for trace in parts):
+            if trace.role is ArgumentRole.PAYLOAD and trace.place and not trace.kind.is_user_or_default:
+                why = f"it sends output of {trace.tool} to a destination that you did not state"
+                flags.setdefault(name, FlagReason(why, trace.place))
+    return flags
+
+
+def _unrequested_reason(spec: ToolSpec, sources: SourceTexts, change: WorkspaceChange | None) -> FlagReason | None:
+    """Return a reason for an action that the user did not ask for, if text of third parties may have asked for it.
+
+    A document that the user asked to follow may ask for actions, but for a removal only if it clearly does. Without own
+    words of the user, only a text that clearly asks for the action is a reason; in the workspace, only one that asks
+    for a removal or an undo, whose paths nobody names.
+    """
+    action = spec.upstream_name
+    if change and not (is_removal(action) or spec.derived_parameters):
+        return None
+    asking = {source: span for source in sources.free_texts if (span := instruction_span(action, source.folded))}
+    if DELEGATION.search(sources.user.folded) and (
+        not is_removal(action) or any(one.is_named or one.text in sources.named_texts for one in asking)
+    ):
+        return None
+    for source, span in asking.items():
+        why = f"you did not ask for this action; text that {source.tool} returned asks for it"
+        return FlagReason(why, TextPlace(source, *span))
+    holder = sources.labels.get(FlowLabel.UNTRUSTED)
+    if change or holder is None or not sources.destinations.folded:
+        return None
+    why = "your message does not clearly ask for this action, and the session holds text of third parties"
+    return FlagReason(f"{why} (from {holder})")
+
+
+def _value_reason(
+    spec: ToolSpec,
+    traces: Iterable[_Trace],
+    sources: SourceTexts,
+    change: WorkspaceChange | None,
+    *,
+    requested: bool,
+) -> FlagReason | None:
+    for trace in traces:
+        is_destination, is_text = trace.role is ArgumentRole.DESTINATION, trace.kind is OriginKind.TEXT
+        if is_destination and is_text and not _is_named_person(trace, sources):
+            return FlagReason(f"this destination appears only in text that {trace.tool} returned", trace.place)
+        if (
+            change is None
+            and trace.kind is OriginKind.NOBODY
+            and trace.is_address
+            and (is_destination or FlowLabel.UNTRUSTED in sources.labels)
+        ):
+            why = "this address comes neither from you nor from a field of any output"
+            return FlagReason(why, flagged_part=trace.spellings[0])
+        if trace.kind.is_user_or_default or trace.place is None:
+            continue
+        source = trace.place.source
+        is_followed = source.text in sources.named_texts and DELEGATION.search(sources.user.folded)
+        if is_followed and not is_destination and not trace.is_address:
+            continue
+        if change and not is_destination and change.is_ordinary(source):
+            continue
+        asking = _asking_place(spec.upstream_name, trace, sources, requested=requested)
+        if asking is not None:
+            return FlagReason(f"text that {asking.source.tool} returned asks for this action", asking)
+        is_own_server = change is not None and source.tool.partition(".")[0] == spec.server
+        if is_text and not requested and not is_own_server:
+            return FlagReason(f"this value appears only in text that {trace.tool} returned", trace.place)
+        if is_text and trace.is_address and not is_destination and not is_own_server:
+            return FlagReason(f"this address appears only in text that {trace.tool} returned", trace.place)
+    return None
+
+
+def _asking_place(action: str, trace: _Trace, sources: SourceTexts, *, requested: bool) -> TextPlace | None:
+    """Return a place where the value is in the sentence of an instruction, except in a document that the user named."""
+    for place in [*sources.places_of(*trace.spellings)] or [place for place in [trace.place] if place]:
+        is_named = requested and place.source.is_named and trace.role is not ArgumentRole.DESTINATION
+        if not is_named and instruction_span(action, place.sentence):
+            return place
+    return None
+
+
+def _is_named_person(trace: _Trace, sources: SourceTexts) -> bool:
+    """Return whether a mail address of a document that the user named contains a name from the user's words."""
+    text = trace.spellings[0]
+    if trace.place is None or not trace.place.source.is_named or "@" not in text:
+        return False
+    return any(len(name) > 2 and sources.user.contain(name) for name in re.split(r"[^a-z]+", text.partition("@")[0]))
+
+
+def _traces_of_argument(
+    name: str, value: Any, spec: ToolSpec, sources: SourceTexts, change: WorkspaceChange | None
+) -> Iterable[_Trace]:
+    names = change.paths.get(name, {}) if change else {}
+    for leaf in leaves(value, name):
+        if isinstance(leaf.value, str) and leaf.value in names:
+            yield _trace_text(leaf.value, ArgumentRole.DESTINATION, sources, names[leaf.value])
+        else:
+            yield from _traces_of(leaf, spec.parameters.get(name, {}), sources)
+
+
+def _traces_of(leaf: Leaf, schema: Mapping[str, Any], sources: SourceTexts) -> list[_Trace]:
+    role, value = role_of(leaf.keys, schema, leaf.value), leaf.value
+    is_empty = isinstance(value, str) and not value.strip()
+    if is_empty or any(value == schema.get(key, _ABSENT) for key in ("default", "const")):
+        return [_Trace(OriginKind.DEFAULT, role, ())]
+    if isinstance(value, bool):
+        return [_Trace(OriginKind.NOBODY, role, (str(value).lower(),))]
+    text = str(value)
+    trace = _trace_text(text, role, sources)
+    if trace.kind.is_user_or_default:
+        return [trace]
+    addresses = addresses_in(plain_text(text))
+    if role is ArgumentRole.DESTINATION:
+        parts = addresses or [part for part in _SEPARATOR.split(text) if part.strip()]
+        if len(parts) > _MAX_PARTS:
+            return [replace(trace, kind=OriginKind.NOBODY, is_address=True)]
+        return [_trace_text(part, role, sources) for part in parts] if parts and parts != [text] else [trace]
+    links = [_trace_text(address, role, sources) for address in addresses[:_MAX_PARTS]]
+    return [_trace_phrases(trace, sources), *links]
+
+
+def _trace_text(text: str, role: ArgumentRole, sources: SourceTexts, names: Iterable[str] = ()) -> _Trace:
+    folded = fold_text(text)
+    has_address = is_address(plain_text(text)) or is_account(folded)
+    spellings = [folded, folded.strip(" .,;:!?\"'()<>[]")]
+    if has_address:
+        bare = folded.removeprefix("mailto:")
+        bare = bare.partition("://")[2] or bare
+        spellings += [bare, bare.rstrip("/"), bare.rstrip("/").removeprefix("www.")]
+    searched = tuple(names) or tuple(spelling for spelling in dict.fromkeys(spellings) if spelling)
+    values = normalized_values_of(folded)
+    place = next(sources.places_of(*searched), None) or next(sources.places_of_values(*values[:1]), None)
+    trace = _Trace(OriginKind.NOBODY, role, searched, place=place, is_address=has_address)
+    if _is_from_user(folded, (folded, *searched), role, sources):
+        return replace(trace, kind=OriginKind.USER)
+    keys: list[str | NormalizedValue] = [*searched, *(values[0] if values else ())]
+    fields = map(sources.fields_by_value.get, keys)
+    field = next((one for one in fields if one and not (has_address and one.is_free_text)), None)
+    if field is not None:
+        return replace(trace, kind=OriginKind.STRUCTURED, tool=field.tool, is_free_text=field.is_free_text)
+    return replace(trace, kind=OriginKind.TEXT, tool=place.source.tool) if place else trace
+
+
+def _is_from_user(text: str, spellings: Iterable[str], role: ArgumentRole, sources: SourceTexts) -> bool:
+    user, values = sources.user, normalized_values_of(text)
+    has_all_values = bool(values) and all(not user.normalized_values.isdisjoint(options) for options in values)
+    if has_all_values or any(map(user.contain, spellings)):
+        return True
+    if role is not ArgumentRole.DESTINATION or "@" in text:
+        return False
+    if is_address(text):
+        return bool(user.domain_of(host_in(text)))
+    name = text.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
+    return len(name) > 3 and name != text and user.contain(name)
+
+
+def _trace_phrases(trace: _Trace, sources: SourceTexts) -> _Trace:
+    """Return the trace; for a longer text, with the place of a phrase that it shares with free text."""
+    if trace.kind is not OriginKind.NOBODY:
+        return trace
+    phrases = [phrase for phrase in phrases_in(trace.spellings[0]) if not sources.user.contain(phrase)]
+    for source in sources.free_texts:
+        for phrase in phrases:
+            at = find_words(source.folded, phrase)
+            if at >= 0:
+                place = TextPlace(source, at, at + len(phrase))
+                return replace(trace, kind=OriginKind.TEXT, tool=source.tool, place=place)
+    return trace

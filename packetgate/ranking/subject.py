@@ -1,0 +1,73 @@
+"""What a request is about, and whether a conversation changes its subject."""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from packetgate.ranking.bm25 import Ranked
+from packetgate.tools.spec.categories import CATEGORY_WORDS, DOCUMENTATION, EXTERNAL, CategoryWords, categories_in
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.verbs import EXECUTE_VERBS, READ_VERBS, WRITE_VERBS
+from packetgate.tools.text.words import query_terms, stem_of, words_in
+
+VAGUE = frozenset(
+    "available current detail details existing first full help info information last latest lot name new next old other"
+    " overview recent specific summary thing things today tomorrow use way work works yesterday anything everything"
+    " something".split()
+)
+"""Words that say nothing about the subject."""
+
+ACTION_VERBS = (READ_VERBS | WRITE_VERBS | EXECUTE_VERBS) - CATEGORY_WORDS
+_NONE: CategoryWords = {}
+_ADDRESS = re.compile(r"\bhttps?://|\bwww\.", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a request is about."""
+
+    terms: frozenset[str]
+    """The request's words that are neither verbs nor vague."""
+    verbs: frozenset[str]
+    categories: frozenset[str]
+    outside: bool
+    """Whether the request asks for something beyond the user's own servers."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the request has a term or a verb."""
+        return bool(self.terms or self.verbs)
+
+
+def subject_of(request: str, own: CategoryWords = _NONE) -> Subject:
+    """Return the subject of a request, by its words; `own` are the user's categories of words."""
+    categories, content_words = categories_in(words_in(request), own), frozenset(query_terms(request))
+    return Subject(
+        terms=frozenset(term for term in content_words - ACTION_VERBS - VAGUE if not term.isdigit()),
+        verbs=content_words & ACTION_VERBS,
+        categories=categories,
+        outside=bool(categories & EXTERNAL) or bool(_ADDRESS.search(request)),
+    )
+
+
+def is_documentation(spec: ToolSpec, hit: Ranked, request: str) -> bool:
+    """Whether a tool provides documentation about the subject of a request."""
+    return spec.category == DOCUMENTATION and bool(hit.terms & subject_of(request).terms)
+
+
+def subject_shift(earlier: Collection[str], now: Collection[str], own: CategoryWords = _NONE) -> str:
+    """Return `from ... to ...` if the terms of two turns share neither a stem nor a category; otherwise empty."""
+    if not earlier or not now or categories_in(earlier, own) & categories_in(now, own):
+        return ""
+    if {stem_of(word) for word in earlier} & {stem_of(word) for word in now}:
+        return ""
+    return f"from {_listed(earlier)} to {_listed(now)}"
+
+
+def context_shift(earlier: str, now: str) -> str:
+    """Return `from ... to ...` if the kind of conversation changed; otherwise empty."""
+    return f"from {earlier} to {now}" if earlier != now else ""
+
+
+def _listed(words: Collection[str]) -> str:
+    return ", ".join(sorted(words)[:5])

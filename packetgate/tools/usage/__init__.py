@@ -1,1 +1,0 @@
-"""Confirmed uses of tools, and calibration by the user's answers."""

@@ -1,0 +1,204 @@
+"""What a program in bubblewrap sees: system files, named folders, and a home folder that is not the user's."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import NamedTuple
+
+from packetgate.tools.text.roles import SECRET_FILES
+from packetgate.toolsets.builtin.appeared import SETTINGS_FILES, note_writable
+
+_NAMES: dict[str, list[str]] = SECRET_FILES["sandbox"]
+_SYSTEM = [*map(Path, "/usr /bin /sbin /lib /lib32 /lib64 /etc /opt /nix /snap /sys".split())]
+_KERNEL = [*map(Path, "/proc/sys /proc/sysrq-trigger /proc/irq /proc/bus /proc/fs".split())]
+"""Files of the kernel that root could change, even in the sandbox."""
+_NEXT_TO_BIN = "lib lib64 libexec include pyvenv.cfg".split()
+_CONFIGURATION = (".gitconfig", ".config/git", ".local/share/uv/python/*")
+"""Git's configuration and uv's interpreters, relative to the home folder; their programs fail without these."""
+_MAX_DEPTH, _MAX_FOLDERS = 4, 5_000
+"""Bounds of the search for protected files below a folder."""
+_SKIPPED = frozenset({"node_modules", ".venv", "venv", "site-packages", "__pycache__", "objects"})
+_ISOLATION = "--die-with-parent --unshare-user --unshare-pid --unshare-ipc --unshare-uts --cap-drop ALL"
+
+
+Identities = Mapping[Path, tuple[int, int] | None]
+"""Device and inode of each file or folder."""
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """The folders and files that a confined program may use, and whether it has a network."""
+
+    folder: Path
+    """Where the program starts. If this is not visible, the program starts in the home folder."""
+    reads: tuple[Path, ...] = ()
+    writes: tuple[Path, ...] = ()
+    network: bool = False
+    hosts: tuple[str, ...] = ()
+    """Patterns of the hosts that the program reaches through a proxy, without a network."""
+    home: Path | None = None
+    """Folder that the program sees in place of the user's home folder; None: it sees an empty one."""
+    data: Path | None = None
+    """Packetgate's data folder, which is always hidden."""
+    settings_files: tuple[Path, ...] = ()
+    """The settings files in use, which may have any name; always read-only."""
+    temporary: Path | None = None
+    """A writable folder that is removed afterwards."""
+
+    @contextmanager
+    def wrapper(self, program: str, environment: Mapping[str, str]) -> "Iterator[Wrapper]":
+        """Yield what confines a program. Blocking."""
+        for folder in self.writes:
+            if self.data is not None and folder != self.temporary and folder.is_dir():
+                note_writable(folder, self.data, (path for path in _below([folder]) if path.name in SETTINGS_FILES))
+            if (folder / ".git").is_dir():
+                with suppress(OSError):
+                    (folder / ".git" / "hooks").mkdir(exist_ok=True)
+        try:
+            protected = self.protected()
+            identities = {path: _identity(path) for path in protected}
+            yield Wrapper(self, self._command(program, environment, protected), identities)
+        finally:
+            self.remove_redirections()
+
+    def remove_redirections(self) -> None:
+        """Remove files by which a program could give Git another configuration and other hooks. Blocking."""
+        for folder in self.writes:
+            with suppress(OSError):
+                (folder / ".git" / "commondir").unlink()
+
+    def protected(self) -> list[Path]:
+        """Return the existing files and folders that the program may not change. Blocking."""
+        used = [path.resolve() for path in self.settings_files if path.is_file()]
+        return list(
+            dict.fromkeys([*_protected(self.writes), *(path for path in used if _is_within(path, self.writes))])
+        )
+
+    def _command(self, program: str, environment: Mapping[str, str], protected: Iterable[Path]) -> list[str]:
+        user_home = Path(environment.get("HOME") or Path.home())
+        mounts: dict[Path, tuple[str, ...]] = {path: ("--ro-bind-try", str(path)) for path in _SYSTEM}
+        mounts[Path("/tmp")] = ("--tmpfs",)  # noqa: S108 - a folder of the sandbox
+        mounts |= {Path("/proc"): ("--proc",), Path("/dev"): ("--dev",)}
+        mounts |= {path: ("--ro-bind-try", str(path)) for path in _KERNEL}
+        has_own_home = not _is_within(user_home, (*self.reads, *self.writes))
+        if has_own_home:
+            mounts[user_home] = ("--bind", str(self.home)) if self.home else ("--tmpfs",)
+        resolver = Path(os.path.realpath("/etc/resolv.conf"))
+        reads = {resolver, *_needed_by_programs(program, environment), *self.reads}
+        visible = [*_SYSTEM, *self.writes, *reads]
+        outside = [path for path in reads if not any(path.is_relative_to(one) for one in visible if one != path)]
+        mounts |= {path: ("--ro-bind-try", str(path)) for path in outside if path not in self.writes}
+        mounts |= {path: ("--bind-try", str(path)) for path in self.writes}
+        bound = [path for path, (_, *source) in mounts.items() if source and not (has_own_home and path == user_home)]
+        used = {path.resolve() for path in self.settings_files}
+        for path in protected:
+            if ".git" in (path.name, path.parent.name) or path.name in SETTINGS_FILES or path in used:
+                for folder in path.parents:  # as mount points, they cannot be renamed
+                    if any(folder != top and folder.is_relative_to(top) for top in self.writes):
+                        mounts.setdefault(folder, ("--bind", str(folder)))
+            mounts[path] = ("--ro-bind", str(path))
+        hidden = [Path("/etc", name) for name in _NAMES["hidden_etc"]]
+        hidden += [user_home / name for name in (() if has_own_home else _NAMES["hidden"])]
+        for path in [*hidden, *([self.data] if self.data else ())]:
+            if _is_within(path, bound) and path.exists() and not path.is_symlink():
+                mounts[path] = ("--tmpfs",) if path.is_dir() else ("--ro-bind", os.devnull)
+        start = self.folder if _is_within(self.folder, bound) else user_home
+        by_depth = sorted(mounts.items(), key=lambda mount: len(mount[0].parts))
+        return [
+            shutil.which("bwrap") or "bwrap",
+            *_ISOLATION.split(),
+            *(() if self.network else ("--unshare-net",)),
+            *(part for path, mount in by_depth for part in (*mount, str(path))),
+            *("--remount-ro", "/"),  # else a program could write files there that nobody sees
+            *("--chdir", str(start), "--"),
+        ]
+
+
+class Wrapper(NamedTuple):
+    """How a program is confined."""
+
+    confinement: Confinement
+    command: list[str]
+    """The command line to prepend to the program's."""
+    protected: Identities
+    """The files and folders that the program cannot change."""
+
+    def created(self, folder: Path) -> list[str]:
+        """Return the paths, from a folder, of what would be protected, but did not exist at the start. Blocking."""
+        gone = (self.confinement.temporary,) if self.confinement.temporary else ()
+        new = (path for path in self.confinement.protected() if path not in self.protected)
+        return [os.path.relpath(path, folder) for path in new if not _is_within(path, gone)]
+
+
+def is_replaced(protected: Identities) -> bool:
+    """Return whether a protected file is another file now, which the mount of the old file does not protect."""
+    return any(_identity(path) != identity for path, identity in protected.items())
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    with suppress(OSError):
+        status = path.lstat()
+        return status.st_dev, status.st_ino
+    return None
+
+
+def _is_within(path: Path, folders: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def _protected(writes: Iterable[Path]) -> list[Path]:
+    """Return the existing files and folders that a program may read, but not change, below writable folders."""
+    found, user_home = [], Path.home()
+    for top in writes:
+        if user_home.is_relative_to(top):
+            found += [user_home / name for name in _NAMES["startup"] if (user_home / name).exists()]
+        if _is_protected(top.name) and top.is_file():
+            found.append(top)
+    found += [
+        path
+        for path in _below(writes)
+        if not path.is_symlink()
+        and (
+            _is_protected(path.name)
+            or _is_protected(f"{path.parent.name}/{path.name}")
+            or (path.name == ".git" and path.is_file())  # of a worktree or submodule: names Git's configuration
+        )
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _below(writes: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files and folders below writable folders, within the bounds of the search."""
+    visited = 0
+    for top in writes:
+        for folder, folders, files in os.walk(top):
+            depth = len(Path(folder).relative_to(top).parts)
+            visited += 1
+            yield from (Path(folder, name) for name in (*folders, *files))
+            folders[:] = [] if depth >= _MAX_DEPTH or visited > _MAX_FOLDERS else sorted({*folders} - _SKIPPED)
+
+
+def _is_protected(name: str) -> bool:
+    """Whether a confined program may not change a file or folder of this name, or of this name in its folder."""
+    return any(fnmatch(name, pattern) for pattern in _NAMES["read_only"])
+
+
+def _needed_by_programs(program: str, environment: Mapping[str, str]) -> list[Path]:
+    path = environment.get("PATH", os.defpath)
+    folders = [Path(sys.prefix, "bin"), Path(sys.base_prefix, "bin"), *map(Path, path.split(os.pathsep))]
+    if program_path := shutil.which(program, path=path):
+        folders += [Path(program_path).parent, Path(program_path).resolve().parent]
+    home = Path(environment.get("HOME") or Path.home())
+    needed = [path for pattern in _CONFIGURATION for path in home.glob(pattern)]
+    for folder in dict.fromkeys(real for one in folders if one.is_absolute() for real in (one, one.resolve())):
+        if folder.name == "shims":  # of pyenv, asdf and mise
+            needed.append(folder.parent)
+        elif not home.is_relative_to(folder):
+            siblings = _NEXT_TO_BIN if folder.name in {"bin", "sbin"} else []
+            needed += [folder, *(folder.parent / name for name in siblings)]
+    return [path for path in dict.fromkeys(needed) if path.exists()]

@@ -1,0 +1,210 @@
+"""The `ai.execute` tool: run one program, and leave no process behind at its end, time-out or cancellation."""
+
+import asyncio
+import json
+import os
+import shlex
+import shutil
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import anyio
+from pydantic import Field
+
+from packetgate.state.routing import Risk
+from packetgate.toolsets.builtin import launcher
+from packetgate.toolsets.builtin.files import Root, ToolFailure
+from packetgate.toolsets.builtin.sandbox import HAS_LAUNCHER, Sandbox
+from packetgate.toolsets.builtin.tool import BuiltinTool, DryRun
+
+MAX_OUTPUT_BYTES = 45_000
+_GRACE_S = 2.0
+"""Seconds that a program may take to end after SIGTERM, and its output to end after SIGKILL."""
+_ENVIRONMENT_NAMES = ("PATH", "HOME", "LANG", "TERM", "TMPDIR")
+"""Environment variables that a program gets; all others may be secrets."""
+
+
+class _ProgramResult(NamedTuple):
+    status: int
+    """Exit status; negative signal number if a signal ended it."""
+    timed_out: bool
+    stdout: str
+    stderr: str
+
+
+def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
+    """Return the tool that runs programs in `root`, in the sandbox."""
+
+    async def execute(
+        argv: Annotated[
+            list[str],
+            Field(min_length=1, description='The program and its arguments, for example ["git", "status"]. No shell.'),
+        ],
+        timeout_s: Annotated[float, Field(ge=0.1, le=600, description="Seconds until it is stopped.")] = 30,
+        dry_run: DryRun = True,
+    ) -> str:
+        """Run one program, starting in the working folder.
+
+        It gets no shell (so no pipes, wildcards or variables), no input, and of the environment only PATH, HOME, LANG,
+        TERM and TMPDIR. Where the system offers a sandbox, it can change nothing outside the working folder and has no
+        network; a dry run says which one there is. Without one, files and network are open to it as to the user.
+        Returns its exit status and output; a status other than 0, or the time-out, is an error that carries the
+        output. When it ends, whatever it started in the background ends with it. A dry run only says what would run.
+        """
+        command = shlex.join(argv)
+        if not argv[0].strip():
+            raise ToolFailure('argv[0] is empty: give the program first, then its arguments, as in ["ls", "-l"]')
+        environment = {"PATH": os.defpath} | {
+            name: os.environ[name] for name in _ENVIRONMENT_NAMES if name in os.environ
+        }
+        folder = await asyncio.to_thread(lambda: root.path)
+        if dry_run:
+            program = str(folder / argv[0]) if os.sep in argv[0] else argv[0]
+            program_path = await asyncio.to_thread(shutil.which, program, path=environment["PATH"])
+            which = f"The program is {program_path}." if program_path else f"The program {argv[0]!r} was not found."
+            confinement = await sandbox.description()
+            return f"Would run: {command}\nIn {folder}, for at most {timeout_s:g} s. {which}\nSandbox: {confinement}."
+        try:
+            async with sandbox.prepare(argv, folder, environment) as (program_environment, wrapper):
+                command_line = wrapper.command if wrapper else []
+                result = await _run_program(argv, folder, program_environment, timeout_s, command_line)
+                created = await asyncio.to_thread(wrapper.created, folder) if wrapper else []
+        except FileNotFoundError as error:
+            raise ToolFailure(
+                f"cannot run {argv[0]!r}: no such program, or a script whose interpreter is missing; "
+                "argv is one program and its arguments, not a shell command"
+            ) from error
+        except (OSError, ValueError) as error:
+            raise ToolFailure(f"cannot run {argv[0]!r}: {getattr(error, 'strerror', None) or error}") from error
+        report = _report(command, result, timeout_s, created)
+        if result.timed_out or result.status != 0:
+            raise ToolFailure(report)
+        return report
+
+    return (BuiltinTool(execute, Risk.EXECUTE, open_world=True),)
+
+
+def _report(command: str, result: _ProgramResult, timeout_s: float, created: Sequence[str]) -> str:
+    if result.timed_out:
+        end = f"Stopped after {timeout_s:g} s (time-out)"
+    elif result.status < 0:
+        end = f"Ended by signal {-result.status} ({signal.strsignal(-result.status)})"
+    else:
+        end = f"Exit status {result.status}"
+    streams = (("stdout", result.stdout), ("stderr", result.stderr))
+    outputs = [f"--- {name}\n{text.rstrip()}" for name, text in streams if text.strip()]
+    names = ", ".join(created)
+    warning = [f"Created files that say what may run; read them before you use them: {names}"] if created else []
+    return "\n".join([f"{end}: {command}", *warning, *(outputs or ["(no output)"])])
+
+
+class _Output:
+    """Captured output: at most MAX_OUTPUT_BYTES, half from the start and half from the end."""
+
+    def __init__(self) -> None:
+        self._head, self._tail = bytearray(), bytearray()
+        self._cut = 0
+
+    def add(self, data: bytes) -> None:
+        half = MAX_OUTPUT_BYTES // 2
+        room = half - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:]
+        excess = max(len(self._tail) - half, 0)
+        self._cut += excess
+        del self._tail[:excess]
+
+    def text(self) -> str:
+        if not self._cut:
+            return (self._head + self._tail).decode("utf-8", "replace")
+        head, tail = (part.decode("utf-8", "replace") for part in (self._head, self._tail))
+        return f"{head}\n[{self._cut:,} bytes cut]\n{tail}"
+
+
+class _ProgramProtocol(asyncio.SubprocessProtocol):
+    """Collects the output, and reports the end of the program. A background child may keep the pipes open longer."""
+
+    def __init__(self) -> None:
+        self.output = {1: _Output(), 2: _Output()}
+        self.exited = asyncio.Event()
+        self.closed = asyncio.Event()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self.output[fd].add(data)
+
+    def process_exited(self) -> None:
+        self.exited.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed.set()
+
+
+async def _run_program(
+    argv: Sequence[str], folder: Path, environment: Mapping[str, str], timeout_s: float, wrapper: Sequence[str]
+) -> _ProgramResult:
+    """Run the program, through the launcher if the system has one. Raise `OSError` if the program cannot be started."""
+    if not HAS_LAUNCHER:
+        return await _run_process(argv, folder, environment, timeout_s)
+    read_fd, write_fd = os.pipe()
+    os.set_blocking(read_fd, False)
+    with os.fdopen(read_fd, "rb") as report:
+        try:
+            command = launcher.command_line(launcher.Plan(wrapper=[*wrapper], report_fd=write_fd), argv)
+            result = await _run_process(command, folder, environment, timeout_s, inherited_fds=(write_fd,))
+        finally:
+            os.close(write_fd)
+        lines = (report.read() or b"").splitlines()
+    if not lines:  # the launcher was stopped before it could report
+        return result
+    reported = json.loads(lines[0])
+    if "errno" in reported:
+        raise OSError(reported["errno"], os.strerror(reported["errno"]))
+    return result._replace(status=reported["status"])
+
+
+async def _run_process(
+    argv: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    timeout_s: float,
+    inherited_fds: Sequence[int] = (),
+) -> _ProgramResult:
+    with anyio.CancelScope(shield=True):  # a cancelled start would leave the program running
+        transport, protocol = await asyncio.get_running_loop().subprocess_exec(
+            _ProgramProtocol,
+            *argv,
+            cwd=folder,
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+            pass_fds=inherited_fds,
+        )
+    group, in_time = transport.get_pid(), False
+    try:
+        in_time = await _wait_for(protocol.exited, timeout_s)
+    finally:
+        with anyio.CancelScope(shield=True):
+            for number in (signal.SIGTERM, *((launcher.STOP,) if inherited_fds else ())):
+                if not protocol.exited.is_set():
+                    with suppress(ProcessLookupError, PermissionError):
+                        (os.kill if number is launcher.STOP else os.killpg)(group, number)
+                    await _wait_for(protocol.exited, _GRACE_S)
+            with suppress(ProcessLookupError, PermissionError):  # macOS answers "not permitted" for zombies
+                os.killpg(group, signal.SIGKILL)
+            await _wait_for(protocol.exited, _GRACE_S)
+            await _wait_for(protocol.closed, _GRACE_S)
+            transport.close()
+    status = transport.get_returncode()
+    if status is None:
+        raise ChildProcessError(f"process {group} cannot be killed: it is blocked in a system call")
+    return _ProgramResult(status, not in_time, protocol.output[1].text(), protocol.output[2].text())
+
+
+async def _wait_for(event: asyncio.Event, seconds: float) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()

@@ -1,0 +1,259 @@
+"""The tools that read, list and find: `ai.read`, `ai.list` and `ai.find`."""
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from packetgate.state.printing import byte_size, counted
+from packetgate.state.routing import Risk
+from packetgate.tools.text.result_store import HANDLE_PREFIX, MAX_SHOWN_CHARS, ResultStore
+from packetgate.toolsets.builtin.files import (
+    MAX_READ_BYTES,
+    NotTextError,
+    Root,
+    ToolFailure,
+    decode,
+    lines_of,
+    read_bytes,
+)
+from packetgate.toolsets.builtin.paths import PathParameter, existing_path, matching_paths
+from packetgate.toolsets.builtin.tool import BuiltinTool, ExistingFile, ToolAnswer, WhichFiles
+from packetgate.toolsets.builtin.tree import TreeEntry, entry_at, name_pattern, skipped_text, walk
+
+_HINT_CHARS = 200
+"""Characters reserved for the last line, which says how to read the rest."""
+
+Order = Literal["name", "largest", "smallest", "newest", "oldest"]
+_Folder = Annotated[str, Field(description="The folder to look in, for example docs. Left out: the working folder.")]
+_Sorted = Annotated[Order, Field(description="What comes first: by name, the largest, smallest, newest or oldest.")]
+_MaxResults = Annotated[int, Field(ge=1, le=1_000, description="Most results to return, for example 3 for the top 3.")]
+_Hidden = Annotated[bool, Field(description="Also show hidden files, whose names begin with a dot.")]
+
+
+@dataclass(frozen=True)
+class LineRange:
+    """The requested lines, counted from 1; 0 means that a field is not set."""
+
+    first_line: int = 1
+    last_line: int = 0
+    head: int = 0
+    tail: int = 0
+    max_lines: int = 2000
+
+    def bounds(self, total: int, name: str) -> tuple[int, int]:
+        """Return the numbers of the first and the last requested line of a file with `total` lines.
+
+        Raise `ToolFailure` if the file has no such line, or the fields contradict each other.
+        """
+        if self.tail and (self.head or self.first_line > 1 or self.last_line):
+            raise ToolFailure(f"tail={self.tail} reads the end of {name}: leave out head, first_line and last_line")
+        if self.last_line and self.last_line < self.first_line:
+            raise ToolFailure(f"last_line={self.last_line} is before first_line={self.first_line}")
+        if self.first_line > total:
+            raise ToolFailure(f"{name} has {counted(total, 'line')}: first_line={self.first_line} is beyond its end")
+        if self.tail:
+            return max(1, total - self.tail + 1), total
+        return self.first_line, min(self.last_line or total, self.first_line + (self.head or self.max_lines) - 1, total)
+
+
+def reading_tools(root: Root, results: ResultStore | None) -> tuple[BuiltinTool, ...]:
+    """Return the tools that read files below `root`, and stored results."""
+
+    def read(
+        path: ExistingFile,
+        *,
+        first_line: Annotated[int, Field(ge=1, description="The line to start at, as 10 in 'lines 10 to 20'.")] = 1,
+        last_line: Annotated[
+            int, Field(ge=0, description="The line to stop at, as 20 in 'lines 10 to 20'. 0: the end of the file.")
+        ] = 0,
+        head: Annotated[
+            int, Field(ge=0, description="How many lines from the beginning, as 5 in 'the first 5 lines'. 0: all.")
+        ] = 0,
+        tail: Annotated[
+            int, Field(ge=0, description="How many lines from the end, as 20 in 'the last 20 lines'. 0: all.")
+        ] = 0,
+        max_lines: Annotated[int, Field(ge=1, le=100_000, description="Most lines to return at once.")] = 2000,
+    ) -> str:
+        """Read a text file: show, open or print what it says, all of it, some lines, or the first or last lines.
+
+        Returns: its UTF-8 text as it is. When that is not the whole file, the last line says, in brackets, how many
+        lines there are and how to read on. A path that a cut result names ("kept:...") is that result. Files above
+        5 MB, binary files and files outside the working folder are refused.
+        """
+        lines = LineRange(first_line, last_line, head, tail, max_lines)
+        if results and path.startswith(HANDLE_PREFIX):
+            return read_stored(results, path, lines)
+        name, text = read_text(root, path)
+        return _excerpt(text, name, lines)
+
+    return (BuiltinTool(read, Risk.READ, supports_paging=True, paths=(PathParameter(root, kind="file"),)),)
+
+
+def read_text(root: Root, path: str, limit: int = MAX_READ_BYTES) -> tuple[str, str]:
+    """Return the name and the text of a file of at most `limit` bytes. Blocking.
+
+    Raise `ToolFailure` if it is missing, a folder, not text, too large, or outside the root.
+    """
+    real_path = existing_path(root, path, "file")
+    name = root.name(real_path)
+    return name, decode(read_bytes(root, real_path, limit), name)
+
+
+def read_stored(results: ResultStore, handle: str, requested: LineRange) -> str:
+    """Return the requested lines of a stored result, at most `MAX_SHOWN_CHARS` characters. Blocking.
+
+    Raise `ToolFailure` if this session has no such result, or the result is not text or has no such lines.
+    """
+    try:
+        text = results.read(handle)
+    except UnicodeDecodeError as error:
+        raise NotTextError(f"{handle} is not text; the file was saved unchanged") from error
+    if text is None:
+        raise ToolFailure(f"this session has no stored result {handle} any more: call the tool that returned it again")
+    lines = lines_of(text)
+    if not lines:
+        return _excerpt(text, handle, requested)
+    first, last = requested.bounds(len(lines), handle)
+    count, total = 0, 0
+    for line in lines[first - 1 : last]:
+        total += len(line) + 1
+        if total > MAX_SHOWN_CHARS - _HINT_CHARS:
+            break
+        count += 1
+    return _excerpt(text, handle, LineRange(first, max_lines=max(1, count)))
+
+
+def _excerpt(text: str, name: str, requested: LineRange) -> str:
+    lines = lines_of(text)
+    if not lines:
+        return f"[{name} is empty]"
+    first, last = requested.bounds(len(lines), name)
+    if (first, last) == (1, len(lines)):
+        return text
+    rest = f"; read on with first_line={last + 1}" if last < len(lines) else ""
+    shown = "\n".join(lines[first - 1 : last])
+    return f"{shown}\n[lines {first} to {last} of {counted(len(lines), 'line')} in {name}{rest}]"
+
+
+def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
+    """Return the tools that list and find files below `root`."""
+
+    def list_(
+        path: _Folder = ".",
+        pattern: WhichFiles = "*",
+        *,
+        sort: _Sorted = "name",
+        recursive: Annotated[bool, Field(description="Also what lies in the folders below.")] = False,
+        hidden: _Hidden = False,
+        max_results: _MaxResults = 200,
+    ) -> ToolAnswer:
+        """List the files and folders in a folder, with size and date: what is there, as in a directory listing.
+
+        Returns: each with its size and when it was last changed; of one file just that. Files that may hold keys or
+        secrets are counted, and not named, unless the call names them.
+        """
+        real_path = existing_path(root, path)
+        if not real_path.is_dir():
+            return _answer([entry_at(root, real_path)], root.label(real_path.parent), Counter(), sort, 1)
+        # if no entry of the folder matches the pattern, the folders below are searched too
+        for deep in dict.fromkeys((recursive, True) if pattern != "*" else (recursive,)):
+            skipped = Counter[str]()
+            if rows := [*walk(root, real_path, skipped, pattern=pattern, deep=deep, hidden=hidden)]:
+                break
+        where = f"{root.label(real_path)}{'' if pattern == '*' else f', named {pattern}'}"
+        return _answer(rows, where, skipped, sort, max_results)
+
+    def find(
+        name: Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=300,
+                description="The name, a part of it, or a pattern such as *.csv. Left out: any name.",
+            ),
+        ] = "*",
+        path: _Folder = ".",
+        *,
+        larger_than: Annotated[int, Field(ge=0, description="Only files of more bytes, as 1000000 for 1 MB.")] = 0,
+        smaller_than: Annotated[int, Field(ge=0, description="Only files of fewer bytes. 0: any size.")] = 0,
+        changed_after: Annotated[
+            date | None, Field(description="Only files changed on this day or later, as 2026-01-31.")
+        ] = None,
+        changed_before: Annotated[
+            date | None, Field(description="Only files changed before this day, as 2026-01-31.")
+        ] = None,
+        changed_within_days: Annotated[
+            int, Field(ge=0, le=36_500, description="Only files changed in so many days: 1 is today, 7 this week.")
+        ] = 0,
+        sort: _Sorted = "name",
+        hidden: _Hidden = False,
+        max_results: _MaxResults = 200,
+    ) -> ToolAnswer:
+        """Find files and folders by name, type, size or date: where is a file, which are largest, newest, oldest.
+
+        Returns: each path, from all folders below, with its size and the date when it was last changed. A name that
+        is nearly right is found as well.
+        """
+        real_path, skipped, nearest = existing_path(root, path, "folder"), Counter[str](), tuple[str, ...]()
+        rows = [*walk(root, real_path, skipped, pattern=name_pattern(name), hidden=hidden)]
+        if not rows:
+            matches = matching_paths(root, name, "any")
+            below = [root.path / path for path in matches.names]
+            rows = [entry_at(root, path) for path in below if path.is_relative_to(real_path)]
+            nearest = matches.nearest
+        days = timedelta(days=changed_within_days - 1)
+        first_day = max(changed_after or date.min, date.today() - days if changed_within_days else date.min)
+        is_filtered = bool(larger_than or smaller_than or changed_before) or first_day != date.min
+        matching = [
+            row
+            for row in rows
+            if (
+                row.is_file
+                and row.size > (larger_than or -1)
+                and row.size < (smaller_than or math.inf)
+                and first_day <= row.changed.date() < (changed_before or date.max)
+                if is_filtered
+                else name != "*" or not row.is_folder
+            )
+        ]
+        where = f"{root.label(real_path)}{'' if name == '*' else f', named like {name}'}"
+        answer = _answer(matching, where, skipped, sort, max_results)
+        hint = f" Nearest: {', '.join(nearest)}" if nearest and not rows else ""
+        return answer._replace(text=f"{answer.text}{hint}")
+
+    return (
+        BuiltinTool(list_, Risk.READ, own_name="list", paths=(PathParameter(root, kind="any"),)),
+        BuiltinTool(find, Risk.READ, paths=(PathParameter(root, kind="folder"),), kind_parameter="name"),
+    )
+
+
+def _line(entry: TreeEntry) -> str:
+    changed = f"changed {entry.changed:%Y-%m-%d %H:%M}"
+    if entry.is_folder:
+        return f"{entry.path}/  (folder, {changed})"
+    exact = counted(entry.size, "byte")
+    size = exact if entry.size < 1_000_000 else f"{byte_size(entry.size)}, {exact}"
+    return f"{entry.path}  ({'link, ' * (entry.kind == 'link')}{size}, {changed})"
+
+
+def _answer(rows: list[TreeEntry], where: str, skipped: Counter[str], order: Order, limit: int) -> ToolAnswer:
+    if order in ("largest", "smallest"):
+        rows = sorted(rows, key=lambda row: row.size, reverse=order == "largest")
+    elif order in ("newest", "oldest"):
+        rows = sorted(rows, key=lambda row: row.changed, reverse=order == "newest")
+    shown = rows[:limit]
+    folders = sum(row.is_folder for row in rows)
+    parts = [counted(number, noun) for number, noun in ((len(rows) - folders, "file"), (folders, "folder")) if number]
+    cut = f", the {'first' if order == 'name' else order} {len(shown):,}" if len(shown) < len(rows) else ""
+    head = f"{' and '.join(parts) or 'NOTHING FOUND'} in {where}{cut}{':' if shown else '.'}"
+    more = [f"[not shown: {skipped_text(skipped)}]"] if skipped.total() else []
+    entries = [
+        {"path": row.path, "kind": row.kind, "size": row.size, "changed": row.changed.isoformat(timespec="seconds")}
+        for row in shown
+    ]
+    data = {"found": len(rows), "entries": entries, "not_shown": dict(+skipped)}
+    return ToolAnswer("\n".join([head, *map(_line, shown), *more]), data)

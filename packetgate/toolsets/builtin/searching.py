@@ -1,0 +1,232 @@
+"""The tools that search and count text: `ai.search`, `ai.count` and `embedding.query`."""
+
+import asyncio
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from packetgate.state.printing import byte_size, counted, shorten
+from packetgate.state.routing import Risk
+from packetgate.toolsets.builtin.corpus import Corpus, EmbeddingIndex, Passage
+from packetgate.toolsets.builtin.files import Root, ToolFailure, lines_of
+from packetgate.toolsets.builtin.paths import PathParameter, existing_path
+from packetgate.toolsets.builtin.reading import read_text
+from packetgate.toolsets.builtin.tool import BuiltinTool, FileOrFolder, ToolAnswer, WhichFiles
+from packetgate.toolsets.builtin.tree import MAX_TOTAL_BYTES, path_matcher, skipped_text, texts_below
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+CONTEXT_LINES = 5
+"""Lines shown around a single match."""
+_MERGED_LINES = 3
+"""Matches in so many neighbouring lines are shown as one passage."""
+_MAX_PLACES = 10_000
+_LINE_CHARS = 200
+_PASSAGE_CHARS = 4_000
+_MAX_NEAREST = 5
+_FILES_SHOWN = 20
+_MatchCase = Annotated[bool, Field(description="Whether capital and small letters must be the same.")]
+
+
+def searching_tools(root: Root, corpus: Corpus) -> tuple[BuiltinTool, ...]:
+    """Return the tools that search and count text below `root`.
+
+    If the exact text occurs nowhere, the search returns passages with words of it from `corpus`.
+    """
+
+    def search(
+        query: Annotated[
+            str, Field(min_length=1, max_length=2_000, description="The word or text that the files should contain.")
+        ],
+        path: FileOrFolder = ".",
+        pattern: WhichFiles = "*",
+        match_case: _MatchCase = False,
+        max_results: Annotated[
+            int, Field(ge=1, le=1_000, description="Most results to return, for example 3 for the top 3.")
+        ] = 50,
+    ) -> ToolAnswer:
+        """Search inside files for a word or exact text, like grep: which files contain or mention it, on which line.
+
+        Returns: each place with path, line number and line; where there is only one, the passage around it. Where the
+        text stands nowhere as it is given, the passages nearest by their words. Hidden and built files are not
+        searched.
+        """
+        phrase, real_path = _phrase_pattern(query, match_case=match_case), existing_path(root, path)
+        skipped, places, first_text, files = Counter[str](), list[Passage](), "", 0
+        for name, text in _texts(root, real_path, pattern, skipped, Counter()):
+            files += 1
+            in_file = _places_of(name, text, phrase)
+            first_text = first_text or (text if in_file else "")
+            places += in_file
+            if len(places) > _MAX_PLACES:
+                skipped["files after the first 10,000 places"] += 1
+                break
+        where = root.label(real_path)
+        searched = f"{counted(files, 'text file')} of {where}" if real_path.is_dir() else where
+        more = [f"[not searched: {skipped_text(skipped)}]"] if skipped.total() else []
+        if places:
+            shown = [place._replace(text=place.text[:_LINE_CHARS]) for place in places[:max_results]]
+            rows = [dict(zip(Passage._fields[:4], place, strict=False)) for place in shown]
+            lines = _passage_lines(query, places, first_text) or _place_lines(query, places, max_results, searched)
+            return ToolAnswer("\n".join([*lines, *more]), {"found": len(places), "places": rows})
+        nearest = _nearest_passages(corpus, query, root.name(real_path), pattern)
+        head = f"NO EXACT MATCH for {query!r} in {searched}."
+        data = {"found": 0, "places": [], "nearest": [hit._asdict() for hit in nearest]}
+        if not nearest:
+            return ToolAnswer("\n".join([head, *more]), data)
+        passages = [f"{hit.path}, lines {hit.first_line} to {hit.last_line}:\n{hit.text}" for hit in nearest]
+        return ToolAnswer("\n\n".join([f"{head} Nearest passages:", *passages, *more]), data)
+
+    def count(
+        path: FileOrFolder = ".",
+        pattern: WhichFiles = "*",
+        text: Annotated[
+            str, Field(max_length=2_000, description="A word or text: how often does it occur? Left out: not counted.")
+        ] = "",
+        match_case: _MatchCase = False,
+    ) -> ToolAnswer:
+        """Count lines, words, characters and files, or how often a text occurs: how many, how long, how big.
+
+        Returns: of a file the counts of what is in it, of a folder those of the files and all that is in them.
+        """
+        real_path = existing_path(root, path)
+        phrase = _phrase_pattern(text, match_case=match_case) if text else None
+        counts, matches, skipped = Counter[str](), Counter[str](), Counter[str]()
+        for name, content in _texts(root, real_path, pattern, skipped, counts):
+            counts.update(lines=len(lines_of(content)), words=len(content.split()), characters=len(content))
+            matches[name] = sum(1 for _ in phrase.finditer(content)) if phrase else 0
+        is_folder = real_path.is_dir()
+        nouns = ("file", "folder", "line", "word", "character") if is_folder else ("line", "word", "character")
+        where = (
+            root.label(real_path) if pattern == "*" or not is_folder else f"{root.label(real_path)}, named {pattern}"
+        )
+        totals = ", ".join(counted(counts[f"{noun}s"], noun) for noun in nouns)
+        lines = [f"{where}: {totals}, {byte_size(counts['bytes'])}"]
+        if text:
+            lines = [f"{text!r} occurs {counted(matches.total(), 'time')} in {lines[0]}"]
+            lines += [
+                f"{name}: {number:,}" for name, number in matches.most_common(_FILES_SHOWN) if is_folder and number
+            ]
+        if skipped.total():
+            lines.append(f"[left out: {skipped_text(skipped)}]")
+        data = {
+            **{name: counts[name] for name in ("files", "folders", "lines", "words", "characters", "bytes")},
+            "matches": matches.total() if text else None,
+            "matches_by_file": dict(+matches),
+            "left_out": dict(+skipped),
+        }
+        return ToolAnswer("\n".join(lines), data)
+
+    path_parameters = (PathParameter(root, kind="any"),)
+    return (BuiltinTool(search, Risk.READ, paths=path_parameters), BuiltinTool(count, Risk.READ, paths=path_parameters))
+
+
+def embedding_tools(corpus: Corpus, embeddings: "Embeddings | None") -> tuple[BuiltinTool, ...]:
+    """Return the tool that searches the corpus by meaning, or by words without embeddings."""
+    by_meaning = EmbeddingIndex(embeddings) if embeddings is not None else None
+
+    async def query(
+        query: Annotated[str, Field(min_length=1, max_length=10_000, description="What to look for, in plain words.")],
+        top_k: Annotated[int, Field(ge=1, le=50, description="Most hits to return.")] = 5,
+    ) -> ToolAnswer:
+        """Search the text files of the working folder by topic or meaning: the passages that answer a question best.
+
+        Returns: these places with path, lines, score and text, how they were found (by words, or by meaning when
+        embeddings are configured), and how many files were left out and why. Hidden, build and dependency folders are
+        not searched, links are not followed.
+        """
+        if not query.strip():
+            raise ToolFailure("the query is empty: describe in words what to look for")
+        scan = await asyncio.to_thread(corpus.scan)
+        search, kind, note, hits = "lexical", "by words", "", None
+        if by_meaning is not None:
+            try:
+                hits = await by_meaning.search(scan.chunks, query, top_k)
+                search, kind = "embeddings", "by meaning, with embeddings"
+            except Exception as error:  # noqa: BLE001  a wrong endpoint raises anything
+                reason = shorten(f"{type(error).__name__}: {error}", 200)
+                note = f"The embeddings failed ({reason}), so the search used words instead."
+        if hits is None:
+            hits = await asyncio.to_thread(scan.search_words, query, top_k)
+        searched = counted(scan.files, "file")
+        head = f"NO HITS: nothing in {searched} matches {query!r}, searched {kind}. Try other words."
+        if hits:
+            head = f"{counted(len(hits), 'hit')} for {query!r} in {searched}, {kind}."
+        not_searched = f"Not searched: {skipped_text(scan.skipped)}." if scan.skipped.total() else ""
+        places = [
+            f"{hit.path}, lines {hit.first_line} to {hit.last_line} (score {hit.score:g}):\n{hit.text}" for hit in hits
+        ]
+        data = {
+            "search": search,
+            "note": note,
+            "files_searched": scan.files,
+            "left_out": dict(+scan.skipped),
+            "hits": [hit._asdict() for hit in hits],
+        }
+        return ToolAnswer("\n\n".join([" ".join(filter(None, [head, note, not_searched])), *places]), data)
+
+    # with embeddings, the endpoint receives the text of the files
+    return (BuiltinTool(query, Risk.READ, open_world=embeddings is not None),)
+
+
+def _texts(
+    root: Root, real_path: Path, pattern: str, skipped: Counter[str], counts: Counter[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the name and text of a file, or of each file below a folder; add files, folders and bytes to `counts`."""
+    if real_path.is_dir():
+        yield from texts_below(root, real_path, skipped, pattern=pattern, counts=counts)
+    else:
+        counts.update(files=1, bytes=real_path.stat().st_size)
+        yield read_text(root, str(real_path), MAX_TOTAL_BYTES)
+
+
+def _phrase_pattern(text: str, *, match_case: bool) -> re.Pattern[str]:
+    words = text.split()
+    if not words:
+        raise ToolFailure("the text to search for is blank: give a word or a phrase")
+    return re.compile(r"\s+".join(map(re.escape, words)), re.NOFLAG if match_case else re.IGNORECASE)
+
+
+def _places_of(path: str, content: str, phrase: re.Pattern[str]) -> list[Passage]:
+    matches = [match.span() for match in phrase.finditer(content)]
+    if not matches:
+        return []
+    lines = lines_of(content)
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    spans = [(bisect_right(starts, start), bisect_right(starts, end - 1)) for start, end in matches]
+    return [Passage(path, first, last, "\n".join(lines[first - 1 : last])) for first, last in dict.fromkeys(spans)]
+
+
+def _passage_lines(query: str, places: list[Passage], text: str) -> list[str]:
+    """Return the lines around the places, if these are close together in one file; otherwise an empty list."""
+    first, last = places[0], places[-1]
+    start = max(1, first.first_line - CONTEXT_LINES)
+    passage = lines_of(text)[start - 1 : first.last_line + CONTEXT_LINES]
+    is_near = first.path == last.path and last.last_line - first.first_line <= _MERGED_LINES
+    if not is_near or sum(len(line) + 1 for line in passage) > _PASSAGE_CHARS:
+        return []
+    end = start + len(passage) - 1
+    return [f"{query!r} is in {first.path}, line {first.first_line}. Lines {start} to {end}:", *passage]
+
+
+def _place_lines(query: str, places: list[Passage], limit: int, searched: str) -> list[str]:
+    cut = f", the first {limit:,}" if limit < len(places) else ""
+    where = f"{counted(len(places), 'place')} in {counted(len({place.path for place in places}), 'file')}"
+    lines = [f"{place.path}:{place.first_line}: {shorten(place.text, _LINE_CHARS)}" for place in places[:limit]]
+    return [f"{query!r} is in {where}, searching {searched}{cut}:", *lines]
+
+
+def _nearest_passages(corpus: Corpus, text: str, folder: str, pattern: str) -> list[Passage]:
+    try:
+        hits = corpus.scan().search_words(text, 40 * _MAX_NEAREST)
+    except ToolFailure:  # the query contains no word
+        return []
+    matches, prefix = path_matcher(pattern), "" if folder == "." else f"{folder}/"
+    return [hit for hit in hits if matches(hit.path) and f"{hit.path}/".startswith(prefix)][:_MAX_NEAREST]

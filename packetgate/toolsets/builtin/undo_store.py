@@ -1,0 +1,337 @@
+"""Records of the changes of files, with what is needed to undo them, in a SQLite file that only its owner can read.
+
+A record is on the disk before its change runs. A lock file lets one process change files at a time, so an unfinished
+record under the lock belongs to a process that was killed.
+"""
+
+import fcntl
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from packetgate.state.database_errors import UNDO_CONTENT, database_problem
+from packetgate.state.errors import first_problem
+from packetgate.tools.text.result_store import running_call_id, running_session
+from packetgate.toolsets.builtin.files import ToolFailure
+
+MAX_UNDO_BYTES = 10_000_000
+"""Size of the largest file whose content is stored."""
+MAX_TOTAL_BYTES = 200_000_000
+"""Largest size of all stored contents together; the oldest are dropped."""
+SHORT_ID = 8
+"""Characters of a call's id that messages show."""
+_LEAST_ID = 4
+_LOCK_PATIENCE_S = 30.0
+_RETRY_S = 0.02
+_SQLITE_TIMEOUT_S = 30.0
+
+Kind = Literal["absent", "file", "link", "folder"]
+Status = Literal["started", "done", "unknown"]
+Execute = Callable[..., sqlite3.Cursor]
+
+_TABLES = """
+PRAGMA secure_delete = ON;
+CREATE TABLE IF NOT EXISTS changes (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, status TEXT NOT NULL, change TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS changes_sessions ON changes (session, number);
+CREATE TABLE IF NOT EXISTS contents (
+    session TEXT NOT NULL, digest TEXT NOT NULL, content BLOB NOT NULL, UNIQUE (session, digest)
+);
+"""
+
+
+@dataclass(frozen=True)
+class EntryState:
+    """What is at a path."""
+
+    kind: Kind = "absent"
+    digest: str = ""
+    """SHA-256 of a file's content; size and time of a file that is too large to store; the target of a link."""
+    size: int = 0
+    mode: int = 0
+    changed_ns: int = 0
+
+    def is_like(self, other: "EntryState") -> bool:
+        """Whether kind and content are the same. Folders are alike whatever they hold."""
+        return (self.kind, self.digest) == (other.kind, other.digest)
+
+    @property
+    def is_storable(self) -> bool:
+        """Whether the state can be restored later."""
+        return self.kind != "file" or self.size <= MAX_UNDO_BYTES
+
+
+ABSENT = EntryState()
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of one path, or a move to another path."""
+
+    root: str
+    path: str
+    before: EntryState
+    after: EntryState = ABSENT
+    """The state of `path` afterwards; not used by a move."""
+    destination: str = ""
+    """The new path of a move; otherwise empty."""
+    folders: tuple[str, ...] = ()
+    """Folders that the change makes on the way, outermost first; or removes, if it undoes another change."""
+    undoes: int | None = None
+    """Number of the change that this change undoes."""
+    session: str = ""
+    call_id: str = ""
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    number: int = 0
+    status: Status = "started"
+
+    @property
+    def label(self) -> str:
+        """The change as messages name it."""
+        if self.destination:
+            what = f"move of {self.path} to {self.destination}"
+        elif self.before.kind == "absent":
+            what = f"creation of {self.path}"
+        else:
+            what = f"{'deletion' if self.after.kind == 'absent' else 'change'} of {self.path}"
+        return f"{what} at {self.at:%Y-%m-%d %H:%M:%S} UTC ({self.call_id[:SHORT_ID]})"
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The changed paths."""
+        return (self.path, self.destination) if self.destination else (self.path,)
+
+    def touches(self, other: "Change") -> bool:
+        """Whether both change the same path, or a path inside a path of the other."""
+        return self.root == other.root and any(
+            f"{one}/".startswith(f"{two}/") or f"{two}/".startswith(f"{one}/")
+            for one in self.paths
+            for two in other.paths
+        )
+
+
+_CHANGE = TypeAdapter(Change)
+
+
+class History:
+    """The recorded changes, oldest first, as one caller sees them."""
+
+    def __init__(self, changes: Iterable[Change], session: str | None, root: str) -> None:
+        """Args:
+        session: the session whose changes may be undone; None for all sessions.
+        """
+        self.changes = [change for change in changes if change.root == root]
+        """The changes of all sessions below the root."""
+        self._scope = None if session is None else _scope(session)
+        self._own = [change for change in self.changes if self._scope in (None, _scope(change.session))]
+
+    @cached_property
+    def _undone(self) -> frozenset[int]:
+        undone = set[int]()
+        for change in reversed(self.changes):
+            if change.undoes is not None and change.number not in undone:
+                undone.add(change.undoes)
+        return frozenset(undone)
+
+    def is_undone(self, change: Change) -> bool:
+        """Whether a later change undid this change."""
+        return change.number in self._undone
+
+    @property
+    def undoable(self) -> list[Change]:
+        """The session's changes that are in effect and undo no other change, newest first."""
+        return [change for change in reversed(self._own) if change.undoes is None and not self.is_undone(change)]
+
+    def later_changes(self, change: Change) -> list[Change]:
+        """Return the changes of all sessions that touched the paths of `change` later and are in effect."""
+        return [
+            later
+            for later in self.changes
+            if later.number > change.number and later.undoes is None and not self.is_undone(later)
+            if later.touches(change)
+        ]
+
+    def session_note(self, change: Change) -> str:
+        """Return a note on a change of another session; empty for a change of this session."""
+        return "" if self._scope in (None, _scope(change.session)) else ", in another session"
+
+    def find(self, call_id: str, path: str = "") -> Change:
+        """Return the session's change with this id, or prefix of an id; without one, the last change (of `path`).
+
+        Raises:
+            ToolFailure: there is no such change, or the prefix names several.
+        """
+        if not call_id:
+            last = next((change for change in self.undoable if path in ("", *change.paths)), None)
+            if last is None:
+                of_path = f" of {path}" if path else ""
+                raise ToolFailure(f"this session has no change{of_path} that can be undone")
+            return last
+        prefix = call_id.casefold()
+        found = {change.call_id: change for change in self._own if change.call_id.startswith(prefix)}
+        if len(prefix) < _LEAST_ID or len(found) > 1:
+            raise ToolFailure(f"{call_id!r} may mean several changes: give more characters of the id")
+        if not found:
+            raise ToolFailure(
+                f"this session has no recorded change {call_id!r}: `packetgate undo --list` lists the changes"
+            )
+        return next(iter(found.values()))
+
+
+def _scope(session: str) -> str:
+    """Return the session whose changes belong together: a parked call of the proxy has a session of its own."""
+    return session.rpartition("-")[0] if session.startswith("proxy-") and session.count("-") > 1 else session
+
+
+class UndoStore:
+    """Stores changes and the contents that they replace. Every method blocks.
+
+    Raises `ToolFailure` if the file cannot be used: then nothing is changed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._held = threading.local()
+
+    @property
+    def records(self) -> bool:
+        """Whether changes are recorded now: only those of a session's call."""
+        return bool(running_session())
+
+    @contextmanager
+    def lock(self) -> Iterator[bool]:
+        """Hold the lock of all changes, and yield whether this thread did not hold it before.
+
+        A killed process loses the lock.
+        """
+        if getattr(self._held, "here", False):
+            yield False
+            return
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise self._failure(error) from error
+        try:
+            until = time.monotonic() + _LOCK_PATIENCE_S
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError as error:
+                    if time.monotonic() > until:
+                        raise ToolFailure(
+                            "another process of Packetgate is changing files: nothing was changed, try again"
+                        ) from error
+                    time.sleep(_RETRY_S)
+            self._held.here = True
+            try:
+                yield True
+            finally:
+                self._held.here = False
+                fcntl.flock(file, fcntl.LOCK_UN)  # a forked process may hold the descriptor too
+        finally:
+            os.close(file)
+
+    def begin(self, change: Change, content: bytes | None) -> Change:
+        """Record a change of the running call that is about to run, with the content that it replaces."""
+        change = replace(change, session=running_session(), call_id=running_call_id())
+        digest = change.before.digest
+        with self._transaction() as execute:
+            if content is not None:
+                execute("DELETE FROM contents WHERE session = ? AND digest = ?", (change.session, digest))
+                execute("INSERT INTO contents VALUES (?, ?, ?)", (change.session, digest, content))
+                self._prune(execute)
+            row = (change.session, change.status, _CHANGE.dump_json(change).decode())
+            number = execute("INSERT INTO changes (session, status, change) VALUES (?, ?, ?)", row).lastrowid
+        return replace(change, number=int(number or 0))
+
+    def finish(self, change: Change, status: Status = "done") -> None:
+        """Record how a change ended."""
+        with self._transaction() as execute:
+            execute("UPDATE changes SET status = ? WHERE number = ?", (status, change.number))
+
+    def drop(self, change: Change) -> None:
+        """Delete the record of a change that did not happen."""
+        with self._transaction() as execute:
+            execute("DELETE FROM changes WHERE number = ?", (change.number,))
+
+    def unfinished(self, root: str) -> list[Change]:
+        """Return the changes below a root without a recorded end."""
+        return [change for change in self._read("WHERE status = 'started'") if change.root == root]
+
+    def changes(self) -> list[Change]:
+        """Return all recorded changes, oldest first."""
+        return self._read("")
+
+    def _read(self, condition: str) -> list[Change]:
+        if not self._path.exists():
+            return []
+        with self._transaction() as execute:
+            rows = execute(f"SELECT number, status, change FROM changes {condition} ORDER BY number").fetchall()  # noqa: S608
+        try:
+            return [replace(_CHANGE.validate_json(text), number=number, status=status) for number, status, text in rows]
+        except ValidationError as error:
+            raise self._failure(ValueError(first_problem(error))) from error
+
+    def content(self, change: Change) -> bytes | None:
+        """Return the content that a change replaced; None if it is not stored any more."""
+        with self._transaction() as execute:
+            row = execute(
+                "SELECT content FROM contents WHERE session = ? AND digest = ?", (change.session, change.before.digest)
+            ).fetchone()
+        return bytes(row[0]) if row else None
+
+    def forget(self, session: str) -> None:
+        """Erase the changes of a session and of its parked calls, with the stored contents."""
+        if not self._path.exists():
+            return
+        with self._transaction() as execute:
+            for table in ("changes", "contents"):
+                condition = "session = ? OR (? LIKE 'proxy-%' AND substr(session, 1, length(?) + 1) = ? || '-')"
+                execute(f"DELETE FROM {table} WHERE {condition}", (session,) * 4)  # noqa: S608
+
+    def _prune(self, execute: Execute) -> None:
+        sizes = execute("SELECT rowid, length(content) FROM contents ORDER BY rowid DESC").fetchall()
+        total = 0
+        for row, size in sizes:
+            total += size
+            if total > MAX_TOTAL_BYTES:
+                execute("DELETE FROM contents WHERE rowid = ?", (row,))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Execute]:
+        try:
+            if not self._path.exists():
+                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            connection = sqlite3.connect(self._path, timeout=_SQLITE_TIMEOUT_S, isolation_level=None)
+        except (OSError, sqlite3.Error) as error:
+            raise self._failure(error) from error
+        try:
+            if connection.execute("PRAGMA auto_vacuum").fetchone() == (0,):  # setting it again is a write each time
+                connection.execute("PRAGMA auto_vacuum = FULL")
+            connection.executescript(_TABLES)
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection.execute
+            connection.execute("COMMIT")
+        except (OSError, sqlite3.Error) as error:
+            raise self._failure(error) from error
+        finally:
+            connection.close()
+
+    def _failure(self, error: Exception) -> ToolFailure:
+        problem = database_problem(self._path, error, UNDO_CONTENT)
+        return ToolFailure(f"changes cannot be recorded or undone, so nothing was changed: {problem}")

@@ -1,0 +1,165 @@
+"""Confine server processes: what a server of `mcp.json` may use, by its entry."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from packetgate.state.errors import ServerError
+from packetgate.tools.risk.registry import Registry, launched_package
+from packetgate.tools.spec.tool_spec import digest_of
+from packetgate.toolsets.builtin.confinement import Confinement
+from packetgate.toolsets.builtin.sandbox import SandboxSettings, bubblewrap_works
+from packetgate.toolsets.servers import sandbox_port
+from packetgate.toolsets.servers.config import McpConfig
+
+SWITCH_OFF = '"sandbox": "off" in its entry switches that off'
+SANDBOX_HINT = (
+    'the server runs in the sandbox: "sandbox": ["FOLDER"] in its entry lets it use another folder, "off" all that you '
+    "can use"
+)
+HOSTS_HINT = 'the server can connect only to the "hosts" of its entry, and only through the proxy of HTTPS_PROXY'
+SANDBOX_ERRORS = re.compile(
+    r"read-only file system|no such file|command not found|permission denied|not permitted|unreachable|name resolution"
+    r"|fetch failed|\b(?:EROFS|ENOENT|EACCES|EPERM|ENETUNREACH|EAI_AGAIN|ENOTFOUND)\b",
+    re.IGNORECASE,
+)
+"""Errors that the sandbox may cause."""
+_PROGRAM_SUFFIXES = frozenset(".py .pyz .js .mjs .cjs .ts .mts .sh .rb .php .jar .exe .dll .go".split())
+_DATABASE_SUFFIXES = frozenset(".db .db3 .sqlite .sqlite3 .duckdb .kuzu .lance".split())
+_PROJECT_FILES = "package.json pyproject.toml setup.py requirements.txt go.mod Cargo.toml Gemfile composer.json".split()
+_MAX_PATH = 4_096
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://+(?=/)")
+
+
+def is_known_server(entry: Mapping[str, Any], registry: Registry) -> bool:
+    """Return whether an entry starts a package that the registry has, in a version that it has or in none. Blocking."""
+    launched = launched_package(entry, Path(entry.get("cwd") or "."))
+    return launched is not None and any(
+        server.covers(launched, launched.version or server.server_version) for server in registry.servers
+    )
+
+
+def is_confined(entry: Mapping[str, Any], settings: SandboxSettings, registry: Registry) -> bool:
+    """Return whether a server process runs in the sandbox. Blocking.
+
+    Raises:
+        ServerError: the entry or the settings require a sandbox, and none works on this machine.
+    """
+    wanted = entry.get("sandbox")
+    if wanted == "off" or (wanted is None and (settings.mode == "off" or is_known_server(entry, registry))):
+        return False
+    if bubblewrap_works():
+        return True
+    if wanted is not None or settings.mode == "require":
+        raise ServerError(
+            f"no sandbox works on this machine, so the server does not start: install bubblewrap; {SWITCH_OFF}"
+        )
+    return False
+
+
+def confinement_note(config: McpConfig, settings: SandboxSettings, registry: Registry) -> str:
+    """Return which servers run in the sandbox although their entries do not say so, or an empty string. Blocking."""
+    entries = {server.name: server.entry for server in config.servers if "command" in server.entry}
+    try:
+        names = [
+            name for name, entry in entries.items() if "sandbox" not in entry and is_confined(entry, settings, registry)
+        ]
+    except ServerError as error:
+        return str(error)
+    if not names:
+        return ""
+    return (
+        f"{config.source}: {', '.join(names)}: not known to Packetgate, so in a sandbox: sees and changes only the "
+        f"working folder, the paths of its entry, and a home folder of its own ({SWITCH_OFF})"
+    )
+
+
+def server_confinement(
+    name: str, entry: Mapping[str, Any], settings: SandboxSettings, registry: Registry, homes: Path
+) -> Confinement | None:
+    """Return what the process of a server may use, or None if it is not confined. Blocking.
+
+    The server sees a home folder of its own, below `homes`, which is kept for the same command. It may change its
+    working folder, and the folders and files that its entry names.
+
+    Raises:
+        ServerError: as in `is_confined`.
+    """
+    if not is_confined(entry, settings, registry):
+        return None
+    wanted = entry.get("sandbox")
+    start = Path(entry.get("cwd") or ".").expanduser().absolute()
+    user_home = Path.home()
+    command = [str(entry["command"]), *map(str, entry.get("args", ()))]
+    reads, writes = [*_expanded(settings.reads, start)], [*_expanded(settings.writes, start)]
+    if not user_home.is_relative_to(start):
+        writes.append(start)
+    if isinstance(wanted, list):
+        writes += _expanded(wanted, start)
+    for path, is_program in _named_paths(command, entry.get("env", {}), start):
+        (reads if is_program else writes).append(path)
+    if wanted == "read-only":
+        reads, writes = [*reads, *writes], []
+    home = homes / f"{name}-{digest_of(command)[:12]}"
+    homes.mkdir(mode=0o700, parents=True, exist_ok=True)
+    home.mkdir(mode=0o700, exist_ok=True)
+    hosts = entry.get("hosts")
+    has_network = hosts is None or "*" in hosts
+    return Confinement(
+        start,
+        (*reads, Path(sandbox_port.__file__)),
+        tuple(writes),
+        network=has_network,
+        hosts=() if hosts is None or has_network else tuple(hosts),
+        home=home,
+        data=settings.data,
+        settings_files=settings.settings_files,
+    )
+
+
+def _expanded(paths: Any, start: Path) -> list[Path]:
+    return [start / Path(path).expanduser() for path in paths if isinstance(path, str)]
+
+
+def _named_paths(command: list[str], environment: Mapping[str, Any], start: Path) -> Iterator[tuple[Path, bool]]:
+    """Yield the paths that a command and its variables name, and whether a path is that of a program."""
+    texts = [
+        *(text.partition("=")[2] if text.startswith("-") else text for text in command),
+        *(
+            part
+            for value in environment.values()
+            for part in str(value).split(os.pathsep if "/" in str(value) else "\n")
+        ),
+    ]
+    for text in texts:
+        if "\n" in text or len(text) > _MAX_PATH:
+            continue
+        with suppress(OSError, RuntimeError, ValueError):
+            written = Path(_URL.sub("", text.removeprefix("file://"))).expanduser()
+            path = start / written
+            is_path = "/" in text or text in {".", ".."} or written.suffix in _PROGRAM_SUFFIXES | _DATABASE_SUFFIXES
+            if is_path and path != Path("/") and (found := _usable(path)):
+                yield found
+
+
+def _usable(path: Path) -> tuple[Path, bool] | None:
+    if path.is_dir():
+        is_environment = (path / "pyvenv.cfg").exists()
+        return path, is_environment
+    if path.is_file() and (path.suffix in _PROGRAM_SUFFIXES or os.access(path, os.X_OK)):
+        return _project(path), True
+    is_private = not Path.home().is_relative_to(path.parent)  # the folder is none of many things
+    if (path.suffix in _DATABASE_SUFFIXES or not path.exists()) and path.suffix and path.parent.is_dir() and is_private:
+        return path.parent, False  # a database has further files next to it
+    return (path, False) if path.exists() else None
+
+
+def _project(program: Path) -> Path:
+    """Return the folder of the project that has the program, else the program's folder, but never the home folder."""
+    home = Path.home()
+    folders = [folder for folder in program.parents if not home.is_relative_to(folder) and len(folder.parts) > 2]
+    marked = (folder for folder in folders[:4] if any((folder / name).exists() for name in _PROJECT_FILES))
+    return next(marked, folders[0] if folders else program)

@@ -1,0 +1,397 @@
+"""The connection to one MCP server. Its failures do not affect other servers."""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+from fastmcp import Client
+from fastmcp.client.transports import ClientTransport
+from fastmcp.telemetry import suppress_fastmcp_telemetry
+from mcp import MCPError
+from mcp_types import (
+    METHOD_NOT_FOUND,
+    CallToolResult,
+    PromptListChangedNotification,
+    ResourceListChangedNotification,
+    ServerNotification,
+    Tool,
+    ToolListChangedNotification,
+)
+from pydantic import ValidationError
+
+from packetgate.state.base import ms_since
+from packetgate.state.errors import LostCallError, ServerError, SessionRefusedError, TimedOutCallError
+from packetgate.state.printing import printable
+from packetgate.state.redaction import redacted
+from packetgate.state.routing import ToolResult
+from packetgate.tools.risk.registry import Registry, launched_package
+from packetgate.tools.spec.default_arguments import server_folder
+from packetgate.tools.spec.descriptions import META
+from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
+from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.messages import TransportFailure, transport_failure
+from packetgate.toolsets.servers.results import StoreContent, result_of_answer, to_result_async
+from packetgate.toolsets.servers.server import Server
+from packetgate.toolsets.servers.session import BoundedTransport
+from packetgate.toolsets.servers.specs import spec_of
+from packetgate.toolsets.servers.stdio import LoggedTransport
+
+CONNECT_TIMEOUT_S = 120.0
+"""Longest start of a server, in seconds: `npx` and `uvx` may have to install it."""
+CALL_TIMEOUT_S = 60.0
+MAX_TIMEOUTS = 10
+"""Longest total wait for a call whose server reports progress, as a multiple of the time-out."""
+BACKOFF_S = (0.0, 2.0, 5.0, 15.0, 60.0)
+"""Seconds before each attempt to reconnect to a failed server; the last value repeats."""
+MAX_PROBLEM = 300
+"""Longest text of a server's problem, in characters."""
+MAX_INSTRUCTIONS = 500
+"""Longest part of a server's instructions that is used, in characters."""
+_PENDING_CALLS_S = 2.0
+"""Longest wait for pending calls before a refused session is replaced, in seconds."""
+_PING_TIMEOUT_S = 5.0
+"""Time-out of a ping, in seconds."""
+_CONNECTION_ERRORS = (
+    anyio.ClosedResourceError,
+    anyio.BrokenResourceError,
+    anyio.EndOfStream,
+    httpx2.HTTPError,
+    OSError,
+    RuntimeError,
+)
+"""Exceptions of a broken connection, including `TimeoutError`."""
+
+ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Callback with the progress, the total and the message; the message has no secrets."""
+_report: ContextVar[ReportProgress | None] = ContextVar("report", default=None)
+
+logging.getLogger("mcp.client").setLevel(logging.CRITICAL)  # otherwise each stray line causes a traceback
+
+
+@contextmanager
+def report_progress_to(report: ReportProgress) -> Iterator[None]:
+    """Pass the progress of calls within the block to `report`."""
+    token = _report.set(report)
+    try:
+        yield
+    finally:
+        _report.reset(token)
+
+
+class Connection(Server):
+    """A server that is reached over MCP, in one persistent session."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        transport: Callable[[], ClientTransport],
+        *,
+        keep: StoreContent | None = None,
+        store_texts: bool = True,
+        registry: Registry | None = None,
+    ) -> None:
+        """Args:
+        transport: opens a new transport for each session.
+        keep: stores attachments and, with `store_texts`, long texts.
+        registry: the known servers; None for a server in this process.
+        """
+        super().__init__(config.name)
+        self._config = config
+        self._transport = transport
+        self._keep = keep
+        self._store_texts = store_texts
+        self._registry = registry or Registry()
+        self._timeout_s = config.timeout_s or CALL_TIMEOUT_S
+        self._open_lock = asyncio.Lock()
+        self._client: Client[BoundedTransport] | None = None
+        self._calls: set[asyncio.Future[None]] = set()
+        """The pending calls; each future ends with its call."""
+        self._attempts = 0
+        self._failed_at = 0.0
+        self._foreign_problem = ""
+        """The part of `problem` that is the server's or the SDK's text."""
+        self._list_changes = 0
+        """Number of changed tool lists that the server has announced."""
+        self._process: LoggedTransport | None = None
+
+    @property
+    def can_reconnect(self) -> bool:
+        """Whether the connection ended, or failed and the back-off is over."""
+        session = self._client.transport.session if self._client else None
+        if self.state == "ready":
+            return session is not None and session.has_ended
+        rest = BACKOFF_S[min(self._attempts, len(BACKOFF_S)) - 1] if self._attempts else 0.0
+        return self.state == "failed" and time.monotonic() - self._failed_at >= rest
+
+    def client(self) -> Client[Any] | None:
+        """Return the open MCP session, for prompts and resources; None if there is none."""
+        return self._client if self.state == "ready" else None
+
+    def maintenance(self, *, retry: bool) -> Coroutine[Any, Any, None] | None:
+        """Return the work that the server needs now, or None."""
+        is_ready = self.state == "ready"
+        if self.session == 0 or (self.can_reconnect and (retry or is_ready)):
+            return self.connect()
+        return self._refresh() if is_ready and self.stale else None
+
+    async def connect(self, old_session: int = -1) -> None:
+        """Open a session if there is none, if the server disconnected, or to replace `old_session`.
+
+        Wait if another caller opens a session.
+        """
+        async with self._open_lock:
+            replaces = self.session == old_session
+            if replaces and self.state == "ready" and self._calls:  # the server refuses the session: they end soon
+                await asyncio.wait(self._calls, timeout=_PENDING_CALLS_S)
+            if replaces or self.session == 0 or self.can_reconnect:
+                await self._open()
+
+    async def close(self) -> None:
+        """End the session, and a server process that was started for it."""
+        client, self._client = self._client, None
+        if client is not None:
+            # closing a broken session raises its error again, which `problem` already contains
+            with suppress(*_CONNECTION_ERRORS, MCPError, ValueError):
+                await client.close()  # type: ignore[no-untyped-call]
+
+    def fail(self, error: BaseException) -> None:
+        """Mark the server as failed, with the error as its problem."""
+        self.specs = ()
+        self._attempts += 1
+        self._failed_at = time.monotonic()
+        self._foreign_problem = self._cause(error)
+        hint, refused = self._process.hint() if self._process and self.state == "connecting" else ("", "")
+        hint = f"; {hint}" if hint else ""
+        if refused:
+            self._foreign_problem = f"{self._foreign_problem}; no connection to {refused}"
+        log = f"; its output is in {self._process.log.label}" if self._process else ""
+        super().fail(ServerError(f"{self._foreign_problem}{log}{hint}"))
+
+    async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
+        """Call a tool by the server's name for it; raises as `Server.call` does."""
+        client, server = self._client, f"server {self.name!r}"
+        if client is None or self.state != "ready":
+            problem = self.problem or "the server is still starting"
+            raise ServerError(f"{server} is not available: {problem}", self._foreign_problem)
+        started, meta = time.perf_counter(), {META: idempotency_key} if idempotency_key else None
+        ended = asyncio.get_running_loop().create_future()
+        self._calls.add(ended)  # `connect` waits for this call, so that its ping still uses the old session
+        try:
+            answer = await self._receive_answer(client, tool, params, meta)
+        except MCPError as error:
+            await self._raise_if_unanswered(client, error)
+            message = self._config.conceal(error.error.message)
+            return self._with_sandbox_hint(await to_result_async(message, None, ms_since(started), is_error=True))
+        except _CONNECTION_ERRORS as error:
+            raise self._disconnected_error(client, error) from error
+        except ValidationError as error:
+            cause = self._cause(error)
+            raise LostCallError(f"{server} violated the protocol: {cause}", cause) from error
+        finally:
+            self._calls.discard(ended)
+            ended.set_result(None)
+        result = await result_of_answer(answer, ms_since(started), self._keep, store_texts=self._store_texts)
+        return self._with_sandbox_hint(result)
+
+    async def _receive_answer(
+        self, client: Client[Any], tool: str, params: dict[str, Any], meta: dict[str, Any] | None
+    ) -> CallToolResult:
+        """Return the server's answer. Each progress report extends the time-out."""
+        report, now, timeout_s = _report.get(), asyncio.get_running_loop().time, self._timeout_s
+        latest = now() + MAX_TIMEOUTS * timeout_s
+        clock = asyncio.timeout(timeout_s)
+
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            with suppress(RuntimeError):  # the call has ended
+                clock.reschedule(min(now() + timeout_s, latest))
+            if report is not None:
+                await report(progress, total, redacted(self._config.conceal(message)) if message else None)
+
+        longest = (MAX_TIMEOUTS + 1) * timeout_s
+        try:
+            async with clock:
+                with suppress_fastmcp_telemetry():  # FastMCP's spans contain texts of failed tools
+                    return await client.call_tool_mcp(tool, params, on_progress, timeout=longest, meta=meta)
+        except TimeoutError as error:
+            if not clock.expired():
+                raise
+            waited_s = MAX_TIMEOUTS * timeout_s if now() >= latest else timeout_s
+            try:
+                await self._ping(client)
+            except _CONNECTION_ERRORS:
+                hung = f"the server hung: it answered neither a call within {waited_s:g} s nor a ping"
+                self._fail_session(client, ServerError(hung))
+            raise TimedOutCallError(f"server {self.name!r} gave no answer within {waited_s:g} s") from error
+
+    async def _raise_if_unanswered(self, client: Client[BoundedTransport], error: MCPError) -> None:
+        """Raise if the call got no answer; return if the server answered it with an error."""
+        cause, server, failure = self._cause(error), f"server {self.name!r}", transport_failure(error)
+        if await self._is_session_refused(client, error):
+            raise SessionRefusedError(f"{server} no longer knows the session", cause) from error
+        if failure is None:
+            return
+        if failure.kind == "broken":
+            raise self._disconnected_error(client, error) from error
+        if failure.kind == "unsent":
+            self._fail_session(client, error)
+        kind = LostCallError if failure.kind == "lost" else ServerError
+        text = f"{server} gave no usable answer: {cause}"
+        raise kind(text, cause, retry_after_s=failure.retry_after_s) from error
+
+    async def _is_session_refused(self, client: Client[Any], error: MCPError) -> bool:
+        """Whether the server refuses a ping as it refused a call: then it refuses the session, and the call did not
+        run.
+        """
+        failure = transport_failure(error)
+        if failure is None:
+            may_be = error.error.code != METHOD_NOT_FOUND
+        else:
+            may_be = failure.kind == "refused" and failure.retry_after_s is None
+        if not may_be or "url" not in self._config.entry or client.initialize_result is None:
+            return False
+        with suppress(*_CONNECTION_ERRORS):
+            refusal = await self._ping(client)
+            return refusal is not None and _identity(refusal) == _identity(error)
+        return False
+
+    async def _ping(self, client: Client[Any]) -> MCPError | None:
+        """Return the error with which the server answers a ping, or None."""
+        try:
+            async with asyncio.timeout(min(self._timeout_s, _PING_TIMEOUT_S)):
+                await client.session.send_ping()
+        except MCPError as error:
+            return error
+        return None
+
+    async def _on_message(self, message: ServerNotification | Exception) -> None:
+        match message:
+            case ToolListChangedNotification():
+                self._list_changes += 1
+                self.stale = True
+                self.on_change()
+            case PromptListChangedNotification() | ResourceListChangedNotification():
+                self.prompt_and_resource_changes += 1
+                self.on_change()
+
+    async def _open(self) -> None:
+        self.session += 1
+        self.state = "connecting"
+        await self.close()
+        try:
+            transport = await asyncio.to_thread(self._transport)
+            self._process = transport if isinstance(transport, LoggedTransport) else None
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                self._client = Client(
+                    BoundedTransport(transport),
+                    init_timeout=CONNECT_TIMEOUT_S,
+                    timeout=self._timeout_s,
+                    message_handler=self._on_message,
+                )
+                await self._client.__aenter__()  # type: ignore[no-untyped-call]
+                await self._list_tools(self._client)
+        except asyncio.CancelledError:  # the turn that waited was cancelled; the next turn tries again
+            self.state, self.problem = "failed", "the start was cancelled"
+            raise
+        except (*_CONNECTION_ERRORS, ServerError, MCPError, ValueError) as error:
+            self.fail(error)
+        else:
+            self._attempts = 0
+
+    async def _refresh(self) -> None:
+        """List the tools again; until then, the last known tools are used."""
+        try:
+            if self._client is not None:
+                await self._list_tools(self._client)
+        except _CONNECTION_ERRORS as error:
+            self.fail(error)
+        except (MCPError, ValidationError) as error:
+            if isinstance(error, MCPError) and transport_failure(error) == TransportFailure("broken"):
+                self.fail(error)
+            else:
+                self.problem = f"the changed tools could not be listed: {self._cause(error)}"
+
+    async def _list_tools(self, client: Client[BoundedTransport]) -> None:
+        changes = self._list_changes
+        tools = await client.list_tools()
+        version = client.server_info.version if client.server_info else ""
+        specs = await asyncio.to_thread(self._specs_of, tools, client.instructions or "", version)
+        if client is not self._client:
+            return
+        self.specs = specs
+        self.state, self.stale = "ready", changes != self._list_changes
+        session = client.transport.session
+        left_out, changed = (session.left_out, session.changed) if session else ([], [])
+        switched_off = [
+            f"{tool.name!r}: switched off in mcp.json" for tool in tools if not self._config.offers(tool.name)
+        ]
+        self.tool_notes = (*(f"not offered: {note}" for note in (*left_out, *switched_off)), *changed)
+        self.problem = "" if tools else "the server offers no tools"
+        if left_out:
+            more = f", and {len(left_out) - 3:,} more" if len(left_out) > 3 else ""
+            self.problem = f"not offered: {'; '.join(left_out[:3])}{more}"
+
+    def _specs_of(self, tools: list[Tool], instructions: str, version: str) -> tuple[ToolSpec, ...]:
+        entry = self._config.resolved_entry()
+        folder = Path(str(entry.get("cwd") or "."))
+        launched = launched_package(entry, folder)
+        depends = launched is None and _depends_on_folder(entry, folder)
+        options: dict[str, Any] = {
+            "trusted": self._config.trusted,
+            "about": " ".join(instructions.split())[:MAX_INSTRUCTIONS],
+            "server_digest": digest_of([entry, str(folder.absolute())] if depends else entry),
+            "ground": server_folder(entry),
+            "hosts": self._config.hosts,
+        }
+        offered = [tool for tool in tools if self._config.offers(tool.name)]
+        labels = [self._registry.confirmation(launched, version, tool.name, tool.input_schema) for tool in offered]
+        return tuple(
+            spec_of(self.name, tool, confirmation=label, **options) for tool, label in zip(offered, labels, strict=True)
+        )
+
+    def _with_sandbox_hint(self, result: ToolResult) -> ToolResult:
+        """Add a hint to an error that the sandbox of a server may cause."""
+        hint, refused = self._process.hint(result.error) if self._process and result.error else ("", "")
+        if not hint:
+            return result
+        hint = f"no connection to {refused}; {hint}" if refused else hint
+        changes = {
+            "error": f"{result.error}\n[if that is the reason: {hint}]",
+            "server_part": f"{result.server_text}\n{refused}" if refused else result.server_text,
+        }
+        return result.model_copy(update=changes)
+
+    def _disconnected_error(self, client: Client[BoundedTransport], error: BaseException) -> LostCallError:
+        self._fail_session(client, error)
+        cause = self._cause(error)
+        problem = self.problem if self.state == "failed" else cause
+        text = f"server {self.name!r} disconnected during the call: {problem}"
+        return LostCallError(text, cause, retry_after_s=0)
+
+    def _fail_session(self, client: Client[BoundedTransport], error: BaseException) -> None:
+        if client is self._client and self.state == "ready":
+            self.fail(error)
+
+    def _cause(self, error: BaseException) -> str:
+        stop_reason = self._process.stop_reason if self._process else ""
+        text = stop_reason or str(error).strip() or type(error).__name__
+        line = text.splitlines()[0].removeprefix("Client failed to connect: ")
+        return printable(redacted(self._config.conceal(line)))[:MAX_PROBLEM]
+
+
+def _identity(error: MCPError) -> object:
+    return transport_failure(error) or (error.error.code, error.error.message)
+
+
+def _depends_on_folder(entry: Mapping[str, Any], folder: Path) -> bool:
+    """Return whether the same command may start another program in another folder."""
+    words = [str(word) for word in (entry.get("command") or "", *(entry.get("args") or ()))]
+    relative = [word for word in words if word and not Path(word).is_absolute()]
+    return "-m" in words or any(os.path.lexists(folder / word) for word in relative)

@@ -1,0 +1,211 @@
+"""All servers: one catalogue of their tools, and calls by canonical name."""
+
+import asyncio
+import logging
+from collections.abc import Collection, Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from packetgate.ranking.ranking import Ranker
+from packetgate.state.codes import Code
+from packetgate.state.errors import CallRefusedError, ServerError, SessionRefusedError
+from packetgate.state.routing import Risk, ToolResult
+from packetgate.state.sections import ServerHealth
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.risk.call import judge_call
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.toolsets.servers.server import Server
+
+if TYPE_CHECKING:
+    from fastmcp import Client
+
+log = logging.getLogger(__name__)
+
+START_PATIENCE_S = 20.0
+"""Longest wait of a turn for starting servers, in seconds; slower servers join a later turn."""
+EARLY_START_PATIENCE_S = 2.0
+"""Longest wait of a turn, in seconds, if servers were started before it and some are ready."""
+REFRESH_PATIENCE_S = 0.5
+"""Longest wait of a turn for changed tools, in seconds; then the last known tools are used."""
+MAX_ATTEMPTS = 3
+"""Attempts of a read at a busy server."""
+MAX_RETRY_AFTER_S = 10.0
+"""Longest `Retry-After` that is waited for, in seconds."""
+
+
+class McpHub:
+    """Keep one session per server. A dead or slow server does not delay the others."""
+
+    def __init__(
+        self,
+        servers: Iterable[Server],
+        *,
+        patience_s: float = START_PATIENCE_S,
+        preferences: Preferences | None = None,
+        ranker: Ranker | None = None,
+    ) -> None:
+        self._servers = {server.name: server for server in servers}
+        self.tools_changed = asyncio.Event()
+        """Set when the tools that a server offers may have changed."""
+        for server in self._servers.values():
+            server.on_change = self.tools_changed.set
+        self._patience_s = patience_s
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        """Tasks that start servers or list their tools, by server."""
+        self._awaited: set[str] = set()
+        """Servers for whose task a turn has already waited."""
+        self._was_started_early = False
+        self.last_catalogue = Catalogue(preferences=preferences, ranker=ranker)
+        """The catalogue that was built last."""
+        self._last_specs: tuple[object, ...] = ()
+        self._catalogue_lock = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        tasks = [*self._tasks.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(server.close() for server in self._servers.values()), return_exceptions=True)
+
+    def start(self) -> None:
+        """Start the servers before the first turn, which then waits less if some are ready."""
+        self._was_started_early = True
+        self.maintain_servers()
+
+    @property
+    def starting(self) -> tuple[str, ...]:
+        """Names of the starting servers, sorted."""
+        return tuple(sorted(name for name in self._tasks if self._servers[name].state == "connecting"))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all servers, sorted."""
+        return tuple(sorted(self._offered_servers()))
+
+    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
+        """Return the tools of all connected servers.
+
+        The first call starts the servers. Each call retries failed servers and lists the tools of changed servers. It
+        waits once for each starting server. After `start`, if some servers are ready, it waits for the others only
+        with `wait_for_all`.
+        """
+        self.maintain_servers()
+        if self._was_started_early and not wait_for_all:
+            await self._wait(self._tasks, min(EARLY_START_PATIENCE_S, self._patience_s), mark=False)
+            if any(server.state == "ready" for server in self._offered_servers().values()):
+                return await self.current_catalogue()
+        await self._wait(self._tasks, self._patience_s)
+        return await self.current_catalogue()
+
+    def maintain_servers(self, *, retry: bool = True) -> None:
+        """In the background, start new servers, list changed tools and, with `retry`, restart failed servers."""
+        for server in self._servers.values():
+            if server.name not in self._tasks and (work := server.maintenance(retry=retry)):
+                self._tasks[server.name] = task = asyncio.create_task(work, name=server.name)
+                task.add_done_callback(self._note_end)
+                self._awaited.discard(server.name)
+
+    async def current_catalogue(self) -> Catalogue:
+        """Return the tools of the servers that are connected now, without waiting."""
+        async with self._catalogue_lock:  # so that a concurrent turn does not use an outdated catalogue
+            by_server = tuple(server.specs for server in self._offered_servers().values())
+            if by_server != self._last_specs:
+                specs = [spec for specs in by_server for spec in specs]
+                self.last_catalogue = await asyncio.to_thread(self.last_catalogue.with_tools, specs)
+                self._last_specs = by_server
+            return self.last_catalogue
+
+    async def wait_for_servers(self, *names: str) -> None:
+        """Wait until these servers have started or listed their changed tools, at most as long as a turn waits."""
+        self._awaited -= {*names}
+        await self._wait(names, self._patience_s)
+
+    async def wait_until_started(self, patience_s: float) -> None:
+        """Wait for all starting servers, at most `patience_s` seconds; each start is waited for only once."""
+        await self._wait(self._tasks, patience_s)
+
+    def health(self) -> tuple[ServerHealth, ...]:
+        """Return the health of every server, sorted by name."""
+        return tuple(server.health() for _, server in sorted(self._offered_servers().items()))
+
+    def tool_notes(self) -> dict[str, tuple[str, ...]]:
+        """Return by server one line for each tool that is not offered or whose schema was shortened."""
+        return {name: server.tool_notes for name, server in sorted(self._servers.items()) if server.tool_notes}
+
+    def clients(self) -> "dict[str, Client[Any]]":
+        """Return the open MCP sessions by server, for prompts and resources."""
+        return {name: client for name, server in sorted(self._servers.items()) if (client := server.client())}
+
+    def prompt_and_resource_changes(self) -> int:
+        """Return the number of changes of prompts and resources so far."""
+        return sum(server.prompt_and_resource_changes for server in self._servers.values())
+
+    async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
+        """Call a tool by its canonical name.
+
+        If the server refused the session, the call did not run and is sent again in a new session. A read is also sent
+        again if the server disconnected or was busy.
+
+        Raises:
+            CallRefusedError: no such tool.
+            ServerError: the server is not connected or refused the call, or the definition of a tool that changes
+                something has changed; the call did not run.
+            LostCallError: the call was sent, but no usable answer came.
+        """
+        spec = self.last_catalogue.get(tool_name)
+        if spec is None:
+            raise CallRefusedError(f"there is no tool {tool_name!r}", code=Code.TOOL_UNKNOWN)
+        server, attempt = self._servers[spec.server], 0
+        await server.connect()
+        while True:
+            only_reads = spec.risk is Risk.READ and judge_call(spec, params).risk is Risk.READ
+            if not only_reads and server.state == "ready" and not _is_unchanged(spec, server):
+                raise ServerError(
+                    f"server {spec.server!r} changed its tools after this call was selected: send the request again"
+                )
+            session, attempt = server.session, attempt + 1
+            try:
+                return await server.call(spec.upstream_name, {**spec.default_args, **params}, idempotency_key)
+            except ServerError as error:
+                is_refused, wait_s = isinstance(error, SessionRefusedError), error.retry_after_s
+                if not is_refused and (not only_reads or wait_s is None or wait_s > MAX_RETRY_AFTER_S):
+                    raise
+                has_ended = is_refused or server.session != session or server.state != "ready"
+                if attempt >= (2 if has_ended else MAX_ATTEMPTS):
+                    raise
+                await (server.connect(old_session=session) if has_ended else asyncio.sleep(wait_s or 0))
+
+    def _offered_servers(self) -> dict[str, Server]:
+        independent = {name: server for name, server in self._servers.items() if not server.requires_path_server}
+        takes_path = any(spec.takes_path for server in independent.values() for spec in server.specs)
+        return dict(self._servers) if takes_path else independent
+
+    async def _wait(self, names: Collection[str], limit_s: float, *, mark: bool = True) -> None:
+        """Wait for the tasks of servers for which no caller has waited; with `mark`, no later call waits for them."""
+        pending = {name: task for name, task in self._tasks.items() if name in names and name not in self._awaited}
+        ready = {name for name in pending if self._servers[name].state == "ready"}
+        for group, group_limit_s in ((pending.keys() - ready, limit_s), (ready, min(limit_s, REFRESH_PATIENCE_S))):
+            if group:
+                await asyncio.wait([pending[name] for name in group], timeout=group_limit_s)
+        self._awaited.update(pending if mark else ready)
+
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        name = task.get_name()
+        if self._tasks.get(name) is task:
+            del self._tasks[name]
+        if not task.cancelled() and (error := task.exception()):
+            log.error("server %s failed unexpectedly", name, exc_info=error)
+            self._servers[name].fail(error)
+        self.tools_changed.set()
+
+
+def _is_unchanged(spec: ToolSpec, server: Server) -> bool:
+    return not server.stale and any(
+        current.name == spec.name and current.digest == spec.digest for current in server.specs
+    )

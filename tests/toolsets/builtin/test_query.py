@@ -1,0 +1,216 @@
+"""`embedding.query`: by words and by embeddings."""
+
+import os
+import re
+from zlib import crc32
+
+import pytest
+from langchain_core.embeddings import Embeddings
+
+from packetgate.toolsets.builtin.corpus import Corpus, fts_query, split_into_chunks
+from packetgate.toolsets.builtin.files import Root
+from packetgate.toolsets.servers.opening import builtin_servers
+
+
+class WordHashes(Embeddings):
+    """A text is the bag of its words' hashes; synonyms of `car` are the same word."""
+
+    def __init__(self):
+        self.embedded = []
+        self.broken = False
+
+    def embed_query(self, text):
+        if self.broken:
+            raise ConnectionError("the endpoint is down")
+        vector = [0.01] * 64
+        for word in re.findall(r"\w+", text.lower()):
+            vector[crc32(("car" if word == "automobile" else word).encode()) % 64] += 1.0
+        return vector
+
+    def embed_documents(self, texts):
+        self.embedded += texts
+        return [self.embed_query(text) for text in texts]
+
+
+@pytest.fixture
+def library(folder):
+    (folder / "docs").mkdir()
+    (folder / "docs" / "gate.md").write_text("The gate reviews every call before it runs.\n")
+    (folder / "docs" / "car.md").write_text("How to repair a car.\n")
+    (folder / "retry.py").write_text("def attempt():\n    'Wait, then connect again.'\n")
+    return folder
+
+
+@pytest.fixture
+def query(call):
+    async def query(text, **arguments):
+        result = await call("embedding.query", query=text, **arguments)
+        assert result.success, result.error
+        return result.structured, result.output
+
+    return query
+
+
+@pytest.fixture
+def embeddings():
+    return WordHashes()
+
+
+@pytest.fixture
+def query_embedded(folder, embeddings):
+    server = builtin_servers(folder, embeddings)["embedding"]
+
+    async def query(text):
+        result = await server.call("query", {"query": text})
+        return result.structured, result.output
+
+    return query
+
+
+def paths(found):
+    return [hit["path"] for hit in found["hits"]]
+
+
+async def test_a_hit_has_path_lines_score_and_text(query, library):
+    found, text = await query("Which calls are reviewed?")
+
+    assert (found["search"], found["files_searched"]) == ("lexical", 3)
+    assert found["hits"][0] | {"score": None} == {
+        "path": "docs/gate.md",
+        "first_line": 1,
+        "last_line": 1,
+        "score": None,
+        "text": "The gate reviews every call before it runs.",
+    }
+    assert found["hits"][0]["score"] > 0
+    assert text.startswith("1 hit for 'Which calls are reviewed?' in 3 files, by words.\n\ndocs/gate.md, lines 1 to 1")
+
+
+async def test_a_name_counts_more_than_a_mention(query, folder):
+    (folder / "a.md").write_text("see packets, and other things that are told here\n")
+    (folder / "packets.md").write_text("see here, and other things that are told here\n")
+
+    assert paths((await query("packets"))[0]) == ["packets.md", "a.md"]
+
+
+@pytest.mark.parametrize(
+    "text", ['gate"', "gate AND", "NEAR(gate)", "path:gate*", "gate^2 - (", "NOT gate", "{gate} : x"]
+)
+async def test_syntax_characters_in_a_query_are_ignored(query, library, text):
+    assert "docs/gate.md" in paths((await query(text))[0])
+
+
+def test_common_words_count_only_without_others():
+    assert fts_query("What is the gate?") == '"gate"'
+    assert fts_query("who is it") == '"who" OR "is" OR "it"'
+
+
+@pytest.mark.parametrize("text", ["???", "  "])
+async def test_a_query_without_a_word_is_refused(fail, library, text):
+    assert "in words" in await fail("embedding.query", query=text)
+
+
+async def test_a_query_without_hits_is_reported(query, library):
+    found, text = await query("zebra")
+
+    assert found["hits"] == []
+    assert text.startswith("NO HITS: nothing in 3 files matches 'zebra'")
+
+
+async def test_hits_are_limited_and_do_not_overlap(query, folder):
+    for number in range(8):
+        (folder / f"{number}.txt").write_text("gate\n")
+    (folder / "long.txt").write_text("".join(f"gate {number}\n" for number in range(1, 201)))
+
+    assert len((await query("gate"))[0]["hits"]) == 5
+    hits = [hit for hit in (await query("gate", top_k=50))[0]["hits"] if hit["path"] == "long.txt"]
+    lines = [line for hit in hits for line in range(hit["first_line"], hit["last_line"] + 1)]
+    assert len(hits) > 1
+    assert len(lines) == len(set(lines))
+
+
+async def test_changes_are_seen_by_the_next_query(query, library):
+    await query("gate")
+    (library / "docs" / "gate.md").write_text("It is a harbour now, with ships.\n")
+    (library / "retry.py").unlink()
+    (library / "new.md").write_text("a lighthouse\n")
+
+    assert paths((await query("harbour"))[0]) == ["docs/gate.md"]
+    assert paths((await query("lighthouse"))[0]) == ["new.md"]
+    assert paths((await query("connect"))[0]) == []
+
+
+async def test_unsuitable_files_are_not_searched(query, library):
+    for name in (".git", "node_modules", ".venv", "__pycache__", "dist", "build", "a.egg-info"):
+        (library / name).mkdir()
+        (library / name / "a.txt").write_text("outside\n")
+    (library / ".env").write_text("outside\n")
+    (library / "link.txt").symlink_to(library.parent / "secret.txt")
+    (library / "away").symlink_to(library.parent)
+    os.mkfifo(library / "pipe")
+    (library / "picture.png").write_bytes(b"\x89PNG\0")
+    (library / "huge.txt").write_text("gate " * 300_000)
+
+    found, text = await query("outside")
+
+    assert (found["hits"], found["files_searched"]) == ([], 3)
+    assert (found["left_out"]["too large"], found["left_out"]["not text"]) == (1, 1)
+    assert "Not searched: 1 too large, 1 not text, 5 folders of built or installed files." in text
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "read", "beyond"), [("MAX_SEARCHED_FILES", 3, 3, 2), ("MAX_TOTAL_BYTES", 25, 2, 3)]
+)
+def test_the_size_of_a_scan_is_limited(folder, monkeypatch, limit, value, read, beyond):
+    for number in range(5):
+        (folder / f"{number}.txt").write_text("x" * 10)
+    monkeypatch.setattr(f"packetgate.toolsets.builtin.corpus.{limit}", value)
+
+    scan = Corpus(Root(folder)).scan()
+
+    assert (scan.files, scan.skipped["beyond the limits"]) == (read, beyond)
+
+
+@pytest.mark.parametrize("lines", [0, 1, 39, 40, 41, 70, 71, 500])
+def test_chunks_cover_every_line(lines):
+    chunks = list(split_into_chunks("a", "".join(f"{number}\n" for number in range(1, lines + 1))))
+
+    assert {int(line) for chunk in chunks for line in chunk.text.split()} == set(range(1, lines + 1))
+    assert all(chunk.last_line - chunk.first_line < 40 for chunk in chunks)
+    assert all(chunk.text.split()[0] == str(chunk.first_line) for chunk in chunks)
+    assert all(chunk.text.split()[-1] == str(chunk.last_line) for chunk in chunks)
+
+
+def test_a_very_long_line_becomes_many_chunks():
+    chunks = list(split_into_chunks("a", "x" * 100_000))
+
+    assert len(chunks) > 1
+    assert {(chunk.first_line, chunk.last_line) for chunk in chunks} == {(1, 1)}
+    assert all(len(chunk.text) <= 40 * 501 for chunk in chunks)
+
+
+async def test_embeddings_find_the_meaning_and_embed_only_changed_files(query_embedded, embeddings, library):
+    found, text = await query_embedded("automobile")
+    assert (found["search"], found["note"], paths(found)[0]) == ("embeddings", "", "docs/car.md")
+    assert text.startswith("3 hits for 'automobile' in 3 files, by meaning, with embeddings.")
+
+    embeddings.embedded.clear()
+    (library / "docs" / "car.md").write_text("How to sail a boat over the sea.\n")
+    (library / "retry.py").unlink()
+    found, _ = await query_embedded("boat")
+    assert embeddings.embedded == ["How to sail a boat over the sea."]
+    assert paths(found) == ["docs/car.md", "docs/gate.md"]
+
+
+async def test_if_the_embeddings_fail_words_are_searched(query_embedded, embeddings, library, monkeypatch):
+    embeddings.broken = True
+    found, text = await query_embedded("repair")
+    assert (found["search"], paths(found)) == ("lexical", ["docs/car.md"])
+    assert "ConnectionError" in found["note"]
+    assert found["note"] in text
+
+    embeddings.broken = False
+    with monkeypatch.context() as patch:
+        patch.setattr(embeddings, "embed_documents", lambda texts: [embeddings.embed_query(texts[0])])
+        assert (await query_embedded("repair"))[0]["search"] == "lexical"
+    assert (await query_embedded("repair"))[0]["search"] == "embeddings"

@@ -1,0 +1,62 @@
+import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from support.builtin_tools import ALL, READS, WRITES
+
+from packetgate.state.routing import Risk
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.toolsets.builtin.undo_store import UndoStore
+from packetgate.toolsets.servers.opening import builtin_servers
+
+
+async def tools_of(servers) -> dict[str, ToolSpec]:
+    for server in servers.values():
+        await server.connect(old_session=0)
+    return {spec.name: spec for server in servers.values() for spec in server.specs}
+
+
+async def test_all_tools_and_parameters_are_described(folder, tmp_path):
+    tools = await tools_of(builtin_servers(folder, undo=UndoStore(tmp_path / "undo.db")))
+
+    assert sorted(tools) == ALL
+    for tool in tools.values():
+        assert tool.full
+        assert tool.brief
+        assert all(schema.get("description") for schema in tool.parameters.values()), tool.name
+
+
+@pytest.mark.parametrize(
+    ("tool", "risk", "has_dry_run", "is_external"),
+    [
+        *((name, Risk.READ, False, False) for name in READS),
+        *((name, Risk.WRITE, True, False) for name in WRITES),
+        ("ai.execute", Risk.EXECUTE, True, True),
+    ],
+)
+async def test_tools_state_their_risk_reach_and_dry_run(folder, tmp_path, tool, risk, has_dry_run, is_external):
+    spec = (await tools_of(builtin_servers(folder, undo=UndoStore(tmp_path / "undo.db"))))[tool]
+
+    assert (spec.risk, spec.has_dry_run, spec.is_external) == (risk, has_dry_run, is_external)
+
+
+async def test_a_query_with_embeddings_reaches_outside(folder):
+    tools = await tools_of(builtin_servers(folder, DeterministicFakeEmbedding(size=8)))
+
+    assert tools["embedding.query"].open_world is True
+
+
+@pytest.mark.parametrize(
+    ("params", "told"),
+    [({"path": 5}, "path"), ({"path": "a.txt", "first_line": 0}, "first_line"), ({"path": "a.txt", "to": "b"}, "to")],
+)
+async def test_invalid_arguments_are_named(call, params, told):
+    result = await call("ai.read", **params)
+
+    assert result.error is not None
+    assert result.error.splitlines()[1] == told
+
+
+async def test_a_missing_working_folder_is_named(tmp_path):
+    result = await builtin_servers(tmp_path / "gone")["ai"].call("read", {"path": "a.txt"})
+
+    assert result.error is not None
+    assert "gone is not a folder" in result.error

@@ -1,0 +1,206 @@
+"""Servers in the sandbox: what works, and what does not."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import plain_server
+from support.mcp_servers import until
+from support.programs import descendants, require
+
+from packetgate.state.errors import LostCallError, ServerError
+from packetgate.tools.risk.registry import Registry
+from packetgate.toolsets.builtin import limits
+from packetgate.toolsets.builtin.sandbox import SandboxSettings
+from packetgate.toolsets.servers.config import ServerConfig, read_server_entry
+from packetgate.toolsets.servers.confined import is_confined
+from packetgate.toolsets.servers.hub import McpHub
+from packetgate.toolsets.servers.opening import new_connection
+
+pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's"), pytest.mark.slow]
+SCRIPT = Path(plain_server.__file__).with_name("escaping_server.py")
+PROTECTED = ("mcp.json", "packetgate.toml", ".env", "app/.env.local", ".vscode/mcp.json")
+SAVING = """
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+server = MCPServer("it")
+
+@server.tool()
+def save(path: str) -> str:
+    try:
+        open(path, "w").close()
+    except OSError as error:
+        raise ToolError(str(error))
+    return "saved"
+
+server.run()
+"""
+SECRETS = (".ssh/id_rsa", ".netrc", ".aws/credentials", ".bash_history", ".config/gh/hosts.yml", ".bashrc")
+
+
+@pytest.fixture(autouse=True)
+def bubblewrap() -> None:
+    require("bwrap")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "home"
+    for name in (*SECRETS, ".local/share/packetgate/packetgate.db"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("SECRET")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("A_TOKEN", "SECRET")
+    return home
+
+
+@pytest.fixture
+def work(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    work = home / "work"
+    for name in (*PROTECTED, "old.txt"):
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text("mine")
+    subprocess.run(["git", "init", "-q", "."], cwd=work, check=True)
+    monkeypatch.chdir(work)
+    return work
+
+
+@asynccontextmanager
+async def running(home: Path, outside: Path = Path("none"), port: int = 0, **entry: Any) -> AsyncIterator[McpHub]:
+    told = json.dumps([str(home), str(outside), os.getpid(), port]).encode().hex()
+    config = ServerConfig("it", {"command": sys.executable, "args": [str(SCRIPT), told], **entry})
+    data = home / ".local" / "share" / "packetgate"
+    connection = new_connection(config, data / "logs", sandbox=SandboxSettings(data=data))
+    async with McpHub([connection], patience_s=60) as hub:
+        await hub.catalogue()
+        assert [(one.state, one.problem) for one in hub.health()] == [("ready", "")]
+        yield hub
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("hosts", [[], ["example.org"], None])
+async def test_no_attack_works(home: Path, work: Path, hosts: list[str] | None, tmp_path: Path):
+    outside = tmp_path / "outside.txt"
+    outside.write_text("SECRET")
+    before = {name: (home / name).read_text() for name in SECRETS}
+    git, entry = snapshot(work / ".git"), {} if hosts is None else {"hosts": hosts}
+    with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket(socket.AF_UNIX) as abstract:
+        port = listening.getsockname()[1]
+        abstract.bind(f"\0packetgate-{port}")
+        abstract.listen()
+        async with running(home, outside, port, **entry) as hub:
+            worked = json.loads((await hub.call("it.escape", {})).output)
+
+    reachable = set() if hosts is not None else {"connect to a port of the host", "connect to an abstract socket"}
+    assert len(worked) > 35
+    assert {name for name, is_worked in worked.items() if is_worked} <= reachable
+    assert {name: (home / name).read_text() for name in SECRETS} == before
+    assert outside.read_text() == "SECRET"
+    assert snapshot(work / ".git") == git
+    for name in PROTECTED:
+        assert (work / name).read_text() == "mine"
+
+
+async def test_a_server_works_in_the_sandbox_and_keeps_its_home(home: Path, work: Path):
+    for starts in ("x", "xx"):
+        async with running(home) as hub:
+            assert (await hub.call("it.work", {})).output == f"new {starts}"
+    assert (work / "old.txt").read_text() == "changed"
+    assert not (home / ".cache").exists()
+
+
+async def test_a_read_only_server_writes_nothing(home: Path, work: Path):
+    async with running(home, sandbox="read-only") as hub:
+        assert "Read-only file system" in (await hub.call("it.work", {})).output
+    assert not (work / "new.txt").exists()
+
+
+@pytest.mark.parametrize("attack", ["fork_bomb", "fill_memory"])
+async def test_limits_end_the_server(home: Path, work: Path, attack: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("packetgate.toolsets.servers.stdio.max_memory_bytes", lambda: 400_000_000)
+    monkeypatch.setattr(limits, "MAX_TASKS", 200)
+    async with running(home) as hub:
+        with pytest.raises(LostCallError, match=r"the server was stopped: it (had|used) more than "):
+            await hub.call(f"it.{attack}", {})
+        await until(lambda: "escaping_server" not in str(descendants()))
+        await hub.catalogue()
+        await hub.wait_for_servers("it")
+        assert (await hub.call("it.work", {})).success
+
+
+async def test_a_replaced_protected_file_restarts_the_server(home: Path, work: Path):
+    async with running(home) as hub:
+        (work / "new.env").write_text("mine")
+        (work / "new.env").rename(work / ".env")
+        await until(lambda: hub.health()[0].state == "failed" or hub._servers["it"].can_reconnect)  # type: ignore[attr-defined]
+        assert (await hub.call("it.work", {})).success
+        worked = json.loads((await hub.call("it.escape", {})).output)
+    assert not worked["write .env"]
+    assert not worked["replace .env"]
+
+
+async def test_a_required_sandbox_that_does_not_work_stops_the_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    entry = {"command": "x"}
+
+    assert not is_confined(entry, SandboxSettings(), Registry())
+    for required in ({**entry, "sandbox": "workspace"}, {**entry, "sandbox": []}):
+        with pytest.raises(ServerError, match=r'no sandbox works .* "sandbox": "off"'):
+            is_confined(required, SandboxSettings(), Registry())
+    with pytest.raises(ServerError, match="no sandbox works"):
+        is_confined(entry, SandboxSettings(mode="require"), Registry())
+    assert not is_confined({**entry, "sandbox": "off"}, SandboxSettings(mode="require"), Registry())
+
+
+def test_a_misspelt_sandbox_confines():
+    entry = read_server_entry({"command": "x", "sandbox": "of"})
+
+    assert entry.fields["sandbox"] == "workspace"
+    assert entry.notes == (
+        '"sandbox" must be "workspace", "read-only", "off" or a list of folders, not \'of\': '
+        "the server is confined to the workspace",
+    )
+
+
+async def test_a_package_that_a_stopped_start_left_half_installed_is_removed(home: Path, work: Path):
+    script = (
+        "test -e ~/.npm/_npx/half && exit 1; mkdir -p ~/.npm/_npx; touch ~/.npm/_npx/half; "
+        f"if test -e slow; then while read x; do :; done; else exec {sys.executable} server.py; fi"
+    )
+    config = ServerConfig("it", {"command": "sh", "args": ["-c", script]})
+    data = home / ".local" / "share" / "packetgate"
+    (work / "server.py").write_text(SAVING)
+    (work / "slow").touch()
+    states = []
+    for patience_s in (2.0, 60.0, 60.0):
+        connection = new_connection(config, data / "logs", sandbox=SandboxSettings(data=data))
+        async with McpHub([connection], patience_s=patience_s) as hub:
+            await hub.catalogue()
+            states += [one.state for one in hub.health()]
+        (work / "slow").unlink(missing_ok=True)
+    assert states == ["connecting", "ready", "failed"], "the third start finds the package as it was left"
+
+
+async def test_an_error_that_the_sandbox_may_cause_says_so(home: Path, work: Path):
+    (work / "server.py").write_text(SAVING)
+    config = ServerConfig("it", {"command": sys.executable, "args": ["server.py"]})
+    data = home / ".local" / "share" / "packetgate"
+    connection = new_connection(config, data / "logs", sandbox=SandboxSettings(data=data))
+    async with McpHub([connection], patience_s=60) as hub:
+        await hub.catalogue()
+        failed = await hub.call("it.save", {"path": "/new.txt"})
+        saved = await hub.call("it.save", {"path": "new.txt"})
+    assert failed.error is not None
+    assert "sandbox" in failed.error
+    assert "sandbox" not in failed.server_text
+    assert saved.success

@@ -1,0 +1,128 @@
+"""The hub over servers of this process: lists, calls, and independence of servers."""
+
+import asyncio
+
+import pytest
+from fastmcp import Context, FastMCP
+from mcp_types import ToolListChangedNotification
+from support.mcp_servers import RawTool, echoing, in_process, until
+
+from packetgate.state.codes import Code
+from packetgate.state.errors import CallRefusedError, LostCallError
+from packetgate.toolsets.servers.hub import McpHub
+
+
+async def test_tools_of_all_servers_have_canonical_names():
+    async with McpHub([in_process(echoing("b")), in_process(echoing("a"))]) as hub:
+        assert list(hub.last_catalogue) == []
+        catalogue = await hub.catalogue()
+        assert await hub.catalogue() is catalogue
+        assert list(catalogue) == list(hub.last_catalogue) == ["a.echo", "b.echo"]
+        assert [(one.name, one.state, one.tools, one.problem) for one in hub.health()] == [
+            ("a", "ready", 1, ""),
+            ("b", "ready", 1, ""),
+        ]
+        assert (await hub.call("a.echo", {"text": "x"})).output == "a says x"
+        assert (await hub.call("b.echo", {"text": "x"})).output == "b says x"
+
+
+@pytest.mark.parametrize("name", ["echo", "a.Echo", "b.echo", ""])
+async def test_only_canonical_names_are_called(name: str):
+    async with McpHub([in_process(echoing("a"))]) as hub:
+        await hub.catalogue()
+        with pytest.raises(CallRefusedError, match=repr(name)):
+            await hub.call(name, {"text": "x"})
+
+
+async def test_a_new_tool_is_listed_after_list_changed():
+    server = echoing("a")
+
+    @server.tool
+    async def install_plugin(context: Context) -> str:
+        """Add a tool."""
+        server.add_tool(RawTool(name="get_news", description="Get the news.", parameters={"type": "object"}))
+        await context.send_notification(ToolListChangedNotification())
+        return "installed"
+
+    connection = in_process(server)
+    async with McpHub([connection]) as hub:
+        assert "a.get_news" not in await hub.catalogue()
+        await hub.call("a.install_plugin", {})
+        await until(lambda: connection.stale)
+        assert "a.get_news" in await hub.catalogue()
+        assert (await hub.call("a.get_news", {})).output == "ran"
+        assert not connection.stale
+
+
+async def test_a_server_without_tools_has_a_problem():
+    async with McpHub([in_process(FastMCP("empty")), in_process(echoing("a"))]) as hub:
+        assert list(await hub.catalogue()) == ["a.echo"]
+        empty = hub.health()[1]
+        assert (empty.name, empty.state, empty.tools, empty.problem) == (
+            "empty",
+            "ready",
+            0,
+            "the server offers no tools",
+        )
+
+
+@pytest.mark.parametrize("names", ["aa", "ab"])
+async def test_calls_to_one_or_two_servers_overlap(names: str):
+    met = asyncio.Barrier(2)
+
+    def meeting(name: str) -> FastMCP[None]:
+        server: FastMCP[None] = FastMCP(name)
+
+        @server.tool
+        async def get_met() -> str:
+            """Return when the other call is there too."""
+            await met.wait()
+            return "met"
+
+        return server
+
+    async with McpHub([in_process(meeting(name)) for name in dict.fromkeys(names)]) as hub:
+        await hub.catalogue()
+        async with asyncio.timeout(60):
+            results = await asyncio.gather(*(hub.call(f"{name}.get_met", {}) for name in names))
+        assert [result.output for result in results] == ["met", "met"]
+
+
+async def test_an_error_of_the_tool_is_a_failed_result():
+    server = echoing("a")
+
+    @server.tool
+    def get_answer() -> str:
+        """Fail."""
+        raise ValueError("no answer today")
+
+    async with McpHub([in_process(server)]) as hub:
+        await hub.catalogue()
+        result = await hub.call("a.get_answer", {})
+        assert not result.success
+        assert "no answer today" in (result.error or "")
+        wrong = await hub.call("a.echo", {"words": "x"})
+        assert not wrong.success
+        assert "text" in (wrong.error or "")
+        assert hub.health()[0].state == "ready"
+
+
+@pytest.mark.parametrize("risk", ["get", "set"])
+async def test_a_timed_out_call_is_lost_and_not_sent_again(risk: str):
+    server, never = echoing("a"), asyncio.Event()
+    asked: list[str] = []
+
+    async def wait_for_it() -> str:
+        """Wait for what never comes."""
+        asked.append(risk)
+        await never.wait()
+        return "never"
+
+    server.tool(wait_for_it, name=f"{risk}_it")
+    async with McpHub([in_process(server, timeout_s=1.0)]) as hub:
+        await hub.catalogue()
+        with pytest.raises(LostCallError, match="'a'") as caught:
+            await hub.call(f"a.{risk}_it", {})
+        assert caught.value.code is Code.CALL_TIMED_OUT
+        assert asked == [risk]
+        assert (await hub.call("a.echo", {"text": "still here"})).output == "a says still here"

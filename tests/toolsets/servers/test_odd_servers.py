@@ -1,0 +1,196 @@
+"""Servers that break the protocol as real ones do: readable answers are read, unreadable ones fail at once."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import odd_server
+from support.http_stub import answering_all
+from support.odd_server import OddHttp
+
+from packetgate.state.codes import Code
+from packetgate.state.errors import LostCallError, ServerError
+from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.hub import McpHub
+from packetgate.toolsets.servers.opening import new_connection
+
+WAYS = ["stdio", "http", "events"]
+IN_TIME_S = 30.0
+"""Far less than the time-out of a call."""
+
+
+@asynccontextmanager
+async def hub_to(http: OddHttp, folder: Path, **entry: object) -> AsyncIterator[McpHub]:
+    """Open a hub to the server over HTTP."""
+    with http.serving():
+        config = ServerConfig("odd", {"url": http.url, "trusted": True, **entry})
+        async with McpHub([new_connection(config, folder)], patience_s=60.0) as hub:
+            assert "odd.get_plain" in await hub.catalogue(), hub.health()
+            yield hub
+
+
+@asynccontextmanager
+async def hub_by(way: str, folder: Path, **entry: object) -> AsyncIterator[McpHub]:
+    """Open a hub to the server by one of the `WAYS`."""
+    if way != "stdio":
+        http = OddHttp()
+        http.as_events = way == "events"
+        async with hub_to(http, folder, **entry) as hub:
+            yield hub
+        return
+    args = [str(Path(odd_server.__file__)), str(folder / "log")]
+    config = ServerConfig("odd", {"command": sys.executable, "args": args, "trusted": True, **entry})
+    async with McpHub([new_connection(config, folder)], patience_s=60.0) as hub:
+        assert "odd.get_plain" in await hub.catalogue(), hub.health()
+        yield hub
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_answers_of_nonconforming_servers_are_read(tmp_path: Path, way: str):
+    readable = ["plain", "no_version", "null_error", "null_flag", "text_id", "not_a_number", "null_parts", "odd_part"]
+    async with hub_by(way, tmp_path) as hub, asyncio.timeout(IN_TIME_S):
+        for name in readable:
+            result = await hub.call(f"odd.get_{name}", {})
+            assert (name, result.success, result.output.partition("\n")[0]) == (name, True, "fine")
+        for name in ("half_emoji", "half_bytes"):
+            assert (await hub.call(f"odd.get_{name}", {})).output.startswith("hi ")
+        assert (await hub.call("odd.get_odd_part", {})).output == 'fine\n{"type": "poem", "x": 1}'
+        for name, error in {"own_32001": "Session not found: tab 3", "own_32000": "Connection closed, it says"}.items():
+            result = await hub.call(f"odd.get_{name}", {})
+            assert (result.success, result.error) == (False, error)
+        for name in ("cut_off", "no_result", "no_json"):
+            with pytest.raises(LostCallError) as caught:
+                await hub.call(f"odd.get_{name}", {})
+            assert caught.value.code is Code.NO_ANSWER
+            assert (await hub.call("odd.get_plain", {})).output == "fine"
+        assert hub.health()[0].state == "ready"
+
+
+@pytest.mark.parametrize("way", ["stdio", "events"])
+async def test_progress_extends_the_timeout(tmp_path: Path, way: str):
+    async with hub_by(way, tmp_path, timeout=1000) as hub:
+        assert (await hub.call("odd.get_reporting", {})).output == "fine"
+
+
+@pytest.mark.slow
+async def test_progress_does_not_extend_the_timeout_for_ever(tmp_path: Path):
+    async with hub_by("stdio", tmp_path, timeout=500) as hub:
+        with pytest.raises(LostCallError) as caught:
+            await hub.call("odd.get_endless", {})
+    assert caught.value.code is Code.CALL_TIMED_OUT
+
+
+@pytest.mark.slow
+async def test_a_server_that_hangs_is_restarted(tmp_path: Path):
+    async with hub_by("stdio", tmp_path, timeout=1000) as hub:
+        with pytest.raises(LostCallError) as caught:
+            await hub.call("odd.get_hanging", {})
+        assert caught.value.code is Code.CALL_TIMED_OUT
+        assert (await hub.call("odd.get_plain", {})).output == "fine"
+    assert (tmp_path / "log").read_text().split() == ["start", "hanging", "start", "plain"]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        (404, ""),
+        (404, '{"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": "Session not found"}}'),
+        (404, '{"jsonrpc": "2.0", "id": ID, "error": {"code": -32600, "message": "Session terminated"}}'),
+        (410, "gone"),
+        (400, "Bad Request: No valid session ID provided"),
+        (400, "nope"),
+        (400, '{"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": "No valid session"}}'),
+        (200, '{"jsonrpc": "2.0", "id": ID, "error": {"code": -32001, "message": "Session not found"}}'),
+        (200, '{"jsonrpc": "2.0", "id": ID, "error": {"code": -32600, "message": "Unbekannte Sitzung"}}'),
+        (200, '{"jsonrpc": "2.0", "id": null, "error": {"code": -32603, "message": "session expired"}}'),
+        (401, "who are you?"),
+    ],
+    ids=range(11),
+)
+async def test_a_lost_session_is_reopened_and_the_call_sent_again(tmp_path: Path, refusal: tuple[int, str]):
+    http = OddHttp()
+    http.refusal = refusal
+    async with hub_to(http, tmp_path) as hub, asyncio.timeout(IN_TIME_S):
+        for tool in ("send_word", "get_plain"):
+            http.forget()
+            assert (await hub.call(f"odd.{tool}", {})).output == "fine"
+        http.forget()
+        results = await asyncio.gather(*(hub.call("odd.send_word", {}) for _ in range(3)))
+    assert [result.output for result in results] == ["fine"] * 3
+    assert (http.ran, http.initialized) == (["send_word", "plain", *["send_word"] * 3], 4)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        (400, "Bad Request: Unsupported protocol version (supported versions: 2025-06-18, 2025-03-26, 2024-11-05)"),
+        (
+            200,
+            '{"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "Unsupported protocol version", '
+            '"data": {"supported": ["2025-06-18", "2024-11-05"]}}}',
+        ),
+    ],
+)
+async def test_a_version_that_the_server_names_is_used(tmp_path: Path, refusal: tuple[int, str]):
+    http = OddHttp()
+    http.refused, http.next = {"initialize"}, [(refusal[0], {}, refusal[1])]
+    async with hub_to(http, tmp_path) as hub, asyncio.timeout(IN_TIME_S):
+        assert hub.clients()["odd"].protocol_version == "2025-06-18"
+        assert (await hub.call("odd.send_word", {})).output == "fine"
+
+
+async def test_a_session_that_is_always_refused_is_reopened_once(tmp_path: Path):
+    http = OddHttp()
+    http.refused = {"tools/call", "ping"}
+    async with hub_to(http, tmp_path) as hub, asyncio.timeout(IN_TIME_S):
+        http.next = [(404, {}, "")] * 5
+        with pytest.raises(ServerError) as caught:
+            await hub.call("odd.send_word", {})
+    assert caught.value.code is Code.SERVER_SESSION_UNKNOWN
+    assert (http.ran, http.initialized) == ([], 2)
+
+
+@pytest.mark.parametrize("refusal", [(404, {}, "no item 7"), (400, {}, "the session of the board is over")])
+async def test_a_call_that_is_refused_in_a_live_session_is_not_sent_again(tmp_path: Path, refusal: Any):
+    http = OddHttp()
+    async with hub_to(http, tmp_path) as hub, asyncio.timeout(IN_TIME_S):
+        http.next = [refusal]
+        with pytest.raises(ServerError, match=f"HTTP {refusal[0]} .*: {refusal[2]}") as caught:
+            await hub.call("odd.send_word", {})
+    assert caught.value.code is Code.SERVER_UNAVAILABLE
+    assert (http.ran, http.initialized, http.next) == ([], 1, [])
+
+
+BUSY = [
+    (429, {"retry-after": "0"}, "slow down\nplease"),
+    (502, {"content-type": "text/html"}, "<html><title>Bad gateway</title>"),
+]
+
+
+async def test_a_read_is_retried_at_a_busy_server_and_a_write_is_not(tmp_path: Path):
+    http = OddHttp()
+    async with hub_to(http, tmp_path) as hub, asyncio.timeout(IN_TIME_S):
+        http.next = list(BUSY)
+        assert (await hub.call("odd.get_plain", {})).output == "fine"
+        http.next = BUSY[:1] * 5
+        with pytest.raises(ServerError, match=r"HTTP 429 Too Many Requests: slow down$"):
+            await hub.call("odd.get_plain", {})
+        assert len(http.next) == 2
+        http.next = [(503, {"retry-after": "Fri, 31 Dec 2999 23:59:59 GMT"}, "later"), *BUSY]
+        with pytest.raises(ServerError, match=r"HTTP 503 Service Unavailable: later$"):
+            await hub.call("odd.get_plain", {})
+        http.next = BUSY[1:]
+        with pytest.raises(LostCallError, match=r"HTTP 502 Bad Gateway: Bad gateway$"):
+            await hub.call("odd.send_word", {})
+    assert http.ran == ["plain"]
+
+
+async def test_the_first_line_of_a_refusal_at_the_start_is_shown(tmp_path: Path):
+    with answering_all(lambda _: (503, "text/plain", "\nmaintenance until noon\nsorry")) as url:
+        async with McpHub([new_connection(ServerConfig("odd", {"url": url}), tmp_path)], patience_s=60.0) as hub:
+            assert not await hub.catalogue()
+            assert hub.health()[0].problem == "HTTP 503 Service Unavailable: maintenance until noon"
