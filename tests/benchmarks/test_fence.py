@@ -1,0 +1,66 @@
+"""The benchmark of what must not fall: parts that cannot run say so, and a comparison names what fell."""
+
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import fence
+from benchmarks.crossing import Crossed
+
+
+def rows(**values: float) -> dict[str, object]:
+    return {"rows": {"one": values}, "seconds": 1}
+
+
+@pytest.mark.parametrize(
+    ("part", "before", "after", "fell"),
+    [
+        ("found", {"right": 5}, {"right": 4}, True),
+        ("found", {"right": 4}, {"right": 5}, False),
+        ("safety", {"harmed_off": 0}, {"harmed_off": 1}, True),
+        ("safety", {"tasks_done_off": 8, "kinds": 1}, {"tasks_done_off": 8, "kinds": 2}, False),
+        ("overhead", {"ratio": 1.0}, {"ratio": 1.05}, False),
+        ("overhead", {"ratio": 1.0}, {"ratio": 1.2}, True),
+        ("ranking", {"recall@1": 0.5}, {}, True),
+    ],
+)
+def test_a_comparison_names_what_fell(
+    part: str, before: dict[str, float], after: dict[str, float], fell: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sides = [{"commit": name, "parts": {part: rows(**values)}} for name, values in (("a", before), ("b", after))]
+    assert fence.compare(*sides) is fell
+    assert ("FELL" in capsys.readouterr().out) is fell
+
+
+def test_a_row_or_a_part_that_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    measured = {"commit": "a", "parts": {"found": rows(right=5), "gate": {"cannot_run": "no data"}}}
+    assert not fence.compare(measured, {"commit": "b", "parts": {}})
+    out = capsys.readouterr().out
+    assert "found: not compared: not measured" in out
+    assert "gate: not compared: no data; not measured" in out
+    lost = {"commit": "b", "parts": {"found": {"rows": {}, "seconds": 1}}}
+    assert fence.compare(measured, lost)
+
+
+def test_parts_are_added_to_the_file_of_the_same_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PACKETGATE_DATA", raising=False)
+    out = tmp_path / "fence.json"
+    for part in ("ranking", "crossing"):
+        fence.main([part, "--out", str(out)])
+    stored = json.loads(out.read_text())["parts"]
+    assert "--data" in stored["ranking"]["cannot_run"]
+    assert stored["crossing"]["rows"]["packetgate"]["functions"] > 100
+
+
+def test_only_named_functions_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "crossed_sample"
+    package.mkdir()
+    (package / "__init__.py").write_text("def squares(n):\n    return sum([(lambda: x * x)() for x in range(n)])\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    sample = importlib.import_module("crossed_sample")
+
+    with Crossed("crossed_sample") as found:
+        assert sample.squares(4) == 14
+    assert found.figures == {"functions": 1, "calls": 1, "files": 1}
