@@ -63,6 +63,5 @@ def test_a_redaction_mark_is_never_written(cli: CommandLine) -> None:
     config.write_text(f"API_TOKEN={NAMED}\n")
     words = "Write 'API_TOKEN=[redacted: API_TOKEN]' to config.env"
     asked = cli.run("ask", "--session", "s", "--allow-writes", words)
-    answered = cli.run("answer", "--session", "s", "yes")
     assert config.read_text() == f"API_TOKEN={NAMED}\n"
-    assert asked.status == 1 or answered.status == 1
+    assert "the call would replace the secret by the placeholder" in asked.out

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from packetgate.deciders.choosing import reflex_deciders
 from packetgate.deciders.fallback import respond_plainly
 from packetgate.deciders.protocols import (
     Answer,
@@ -130,4 +131,5 @@ def scripted(
         selector=selector,
         reviewer=reviewer or ScriptedReviewer(approving(0.9)),
         responder=responder or respond_plainly,
+        replies=reflex_deciders().replies,
     )

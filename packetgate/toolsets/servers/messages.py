@@ -20,11 +20,10 @@ from mcp_types import (
 )
 
 from packetgate.state.base import new_id
+from packetgate.toolsets.servers.results import MAX_ANSWER_PARTS
 
 MAX_MESSAGE_BYTES = 32_000_000
 """Longest message of a server. A longer one ends the session or, over HTTP, the request."""
-MAX_ANSWER_PARTS = 1_000
-"""Maximum number of parts of an answer that are parsed."""
 
 _FAILURE_KEY = f"packetgate/failure/{new_id()}"
 """Key of a transport failure in an error's data. The key is random, so that a server cannot forge such a failure."""

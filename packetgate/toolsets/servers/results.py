@@ -5,9 +5,7 @@ import json
 from base64 import b64decode
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Any
-
-from mcp_types import CallToolResult, TextContent
+from typing import TYPE_CHECKING, Any
 
 from packetgate.state.base import ErrorType, is_storable
 from packetgate.state.codes import Code
@@ -16,17 +14,21 @@ from packetgate.state.redaction import redacted, redacted_data
 from packetgate.state.routing import MAX_ATTACHMENTS, ResultAttachment, ToolResult
 from packetgate.tools.attached.media import matches_declaration, normalized_media_type
 from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, MAX_STORED_CHARS, read_more_hint
-from packetgate.toolsets.servers.messages import MAX_ANSWER_PARTS
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult
 
 StoreContent = Callable[[str | bytes], str]
 """Function that stores a text or a file and returns its handle."""
+MAX_ANSWER_PARTS = 1_000
+"""Maximum number of parts of an answer that are parsed."""
 MAX_OUTPUT_CHARS = 100_000
 _MAX_LINE_CHARS = 120
 """Maximum length of structured content on one line. Longer JSON is indented."""
 
 
 async def result_of_answer(
-    answer: CallToolResult, took_ms: float, keep: StoreContent | None = None, *, store_texts: bool = True
+    answer: "CallToolResult", took_ms: float, keep: StoreContent | None = None, *, store_texts: bool = True
 ) -> ToolResult:
     """Return a server's answer as the result of a call.
 
@@ -36,14 +38,14 @@ async def result_of_answer(
     Args:
         keep: stores the bytes of an attachment and, with `store_texts`, a long text.
     """
-    texts = [block.text for block in answer.content if isinstance(block, TextContent)]
+    texts = [block.text for block in answer.content if block.type == "text"]
     length = sum(map(len, texts)) + len(str(answer.structured_content or ""))
     if length <= MAX_SHOWN_CHARS and len(texts) == len(answer.content):
         return _result(answer, took_ms, keep, store_texts)
     return await asyncio.to_thread(_result, answer, took_ms, keep, store_texts)
 
 
-def _result(answer: CallToolResult, took_ms: float, keep: StoreContent | None, store_texts: bool) -> ToolResult:
+def _result(answer: "CallToolResult", took_ms: float, keep: StoreContent | None, store_texts: bool) -> ToolResult:
     lines: list[str] = []
     attachments: list[ResultAttachment] = []
     media_lines: dict[str, str] = {}

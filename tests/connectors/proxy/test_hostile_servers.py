@@ -148,7 +148,7 @@ async def test_tools_with_unusual_names_can_be_called_beside_meta_tools(tmp_path
     answers = {name: f"it is number {number}" for number, name in enumerate(FIT)}
     for name, answer in answers.items():
         liar.offer(name, "Get it.", answer)
-    options = {"preferences": rules("allow", "liar.*"), "allow_write_tools": True}
+    options = {"preferences": rules("allow", "liar.*"), "allow_write_tools": True, "allow_execute_tools": True}
     async with proxy_client(tmp_path, liar.server, kind=kind, **options) as talk:
         listed = await talk.names()
         assert listed == META | {listed_name("liar", name) for name in FIT}

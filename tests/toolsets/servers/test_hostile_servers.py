@@ -14,8 +14,8 @@ from packetgate.toolsets.servers.config import ServerConfig
 from packetgate.toolsets.servers.connection import MAX_PROBLEM
 from packetgate.toolsets.servers.definitions import MAX_DESCRIPTION
 from packetgate.toolsets.servers.hub import McpHub
-from packetgate.toolsets.servers.messages import MAX_ANSWER_PARTS
 from packetgate.toolsets.servers.opening import new_connection
+from packetgate.toolsets.servers.results import MAX_ANSWER_PARTS
 from packetgate.toolsets.servers.stdio import MAX_LOG_BYTES
 
 
