@@ -82,14 +82,3 @@ async def test_a_stopped_server_is_reported_with_its_start_command(monkeypatch: 
         ModelError, match=r"Ollama does not answer at .*: start it \(`ollama serve`\), or set OLLAMA_HOST"
     ):
         await ModelPool("ollama:m").check()
-
-
-async def test_a_server_that_requires_a_key_names_the_roles_variable(
-    scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
-):
-    scripted_openai.api_key = "right"
-    monkeypatch.setenv("OLLAMA_HOST", scripted_openai.base_url.removesuffix("/v1"))
-    with pytest.raises(ModelError, match=r"HTTP 401.*PACKETGATE_LITE_API_KEY"):
-        await ModelPool("ollama:scripted").check()
-    monkeypatch.setenv("PACKETGATE_LITE_API_KEY", "right")
-    await ModelPool("ollama:scripted").check()
