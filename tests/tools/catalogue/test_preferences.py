@@ -6,10 +6,7 @@ from pathlib import Path
 import pytest
 from support.tool_specs import a_tool, files_catalogue
 
-from packetgate.ranking.choice import PaletteRequest, choose_palette, tool_text
-from packetgate.ranking.ranking import ranking_of
 from packetgate.state.errors import ConfigError
-from packetgate.state.sections import Access
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import (
     Preferences,
@@ -19,11 +16,6 @@ from packetgate.tools.catalogue.preferences import (
 )
 
 SPECS = [*files_catalogue().values(), a_tool("mail.send_letter", "Send a letter.")]
-
-
-def preferring(**said: ToolPreference) -> Catalogue:
-    """Return a catalogue under what is said of the tools of each server."""
-    return Catalogue(SPECS, preferences=Preferences(tools={f"{server}.*": one for server, one in said.items()}))
 
 
 LONG = " ".join("w" * 100)
@@ -158,33 +150,3 @@ def test_unmatched_patterns_are_reported_with_their_setting():
         ("tools", "mail.send"),
     )
     assert len(said.unmatched_patterns([])) == 5
-
-
-def test_a_preferred_brief_is_in_prompts():
-    catalogue = preferring(mail=ToolPreference(brief="Post it."))
-    assert tool_text(catalogue["mail.send_letter"], "brief") == "- mail.send_letter: Post it."
-    assert "Send a letter." in tool_text(catalogue["mail.send_letter"], "full")
-
-
-def test_a_preferred_category_is_in_the_ledger_and_names_a_group():
-    assert "- mail (1 tool): post 1; send_letter" in preferring(mail=ToolPreference(category="post")).ledger
-    assert preferring(mail=ToolPreference(category="post")).group("POST") == ("mail.send_letter",)
-    assert Catalogue(SPECS).group("post") == ()
-
-
-def test_an_external_tool_comes_last_unless_the_request_asks_for_it():
-    def offered(catalogue: Catalogue, words: str) -> list[str]:
-        wanted = PaletteRequest(words=words, access=Access.READ, size=8, token_budget=2_000)
-        return [entry.tool_name for entry in choose_palette(wanted, catalogue).entries]
-
-    specs = [a_tool("notes.read_archive", "Read an old note."), a_tool("notes.read_note_today", "Read a note.")]
-    outside = Preferences(tools={"*_archive": ToolPreference(external=True)})
-    assert offered(Catalogue(specs), "xyzzy")[0] == "notes.read_archive"
-    assert offered(Catalogue(specs, preferences=outside), "xyzzy")[0] == "notes.read_note_today"
-    assert offered(Catalogue(specs, preferences=outside), "xyzzy on the web")[0] == "notes.read_archive"
-
-
-def test_a_tool_is_found_by_its_examples():
-    assert ranking_of(Catalogue(SPECS)).rank("who owes me an answer") == []
-    asked = preferring(mail=ToolPreference(examples=["Answer whom I owe one"]))
-    assert [hit.name for hit in ranking_of(asked).rank("who owes me an answer")] == ["mail.send_letter"]
