@@ -1,4 +1,3 @@
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -144,11 +143,3 @@ def test_rare_words_are_scored_first(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bm25, "MAX_MATCHES", 15)
     assert {hit.name for hit in tools.rank("common rare single")} == {"s.t7", "s.t9"}
     assert len(tools.rank("common")) == 20
-
-
-def test_threads_share_an_index():
-    index = Lexical(NOTES)
-    requests = [f"{word} {number}" for number in range(50) for word in ("notes", "forecasts", "zones", "commits")]
-    alone = [index.rank(request) for request in requests]
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(index.rank, requests)) == alone

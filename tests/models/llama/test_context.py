@@ -16,11 +16,6 @@ from packetgate.state.errors import DecisionError
 pytestmark = pytest.mark.usefixtures("plain_attention")
 
 
-@pytest.fixture(scope="module")
-def weights(tiny_gguf: Path) -> LlamaWeights:
-    return LlamaWeights(str(tiny_gguf), {})
-
-
 def test_the_logits_depend_on_the_prompt(weights: LlamaWeights):
     context = LlamaContext(weights, {})
     read(context, tokens(40))
