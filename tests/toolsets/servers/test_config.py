@@ -129,6 +129,7 @@ def test_entries_in_several_forms_are_read(file: Path, key: str, entry: dict[str
     config = load_config(file)
     assert {server.name: server.entry for server in config.servers} == {"x": fields}
     assert (config.entry_problems, config.builtin) == ([], "reads")
+    assert [(server.trusted, server.timeout_s) for server in config.servers] == [(False, None)]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
