@@ -1,20 +1,17 @@
 """The benchmarks run and print ratios. No test checks the size of a ratio, because it depends on the machine."""
 
 import json
-import sys
 from functools import partial
-from pathlib import Path
 
 import pytest
 
-from benchmarks import growth, overhead, results_kept, startup
-from benchmarks.__main__ import main
+from benchmarks import overhead, startup
 from benchmarks.mcp_calls import __main__ as calls
 from benchmarks.ratio import LEAST, Ratio, interleaved, show
 from benchmarks.ready import grown, office_tools
-from benchmarks.results_kept import Result, Run, keep
 from packetgate.ranking.ranking import ranking_of
 from packetgate.reflex.meaning.encoder import encoded_text
+from packetgate.reflex.meaning.ranker import SemanticIndex
 
 
 @pytest.fixture(autouse=True)
@@ -81,11 +78,6 @@ def test_late_turns_run_on_a_copy_of_a_thread_with_all_its_turns(monkeypatch: py
     assert set(told[4:]) == {3}
 
 
-def test_the_turn_without_a_model_reads_the_file(capsys: pytest.CaptureFixture[str]) -> None:
-    show(overhead.measure(1, ["in memory, reflexes, one request"]), as_json=False)
-    assert "times empty nodes" in capsys.readouterr().out
-
-
 def test_each_kind_of_start_is_measured() -> None:
     ratios = list(startup.measure(1))
     assert [one.name for one in ratios] == list(startup.STARTS)
@@ -109,31 +101,10 @@ def test_calls_are_measured_and_missing_libraries_are_reported(
 def test_copied_tools_have_the_vectors_of_their_originals() -> None:
     originals = office_tools()[:3]
     catalogue = grown(originals, 5)
+    name, copy = originals[0].name, f"{originals[0].name}_1"
     assert sorted(catalogue) == sorted([*(one.name for one in originals), *(f"{one.name}_1" for one in originals[:2])])
-    space = ranking_of(catalogue)._space
-    assert space is not None
-    assert space.is_final
-    copy, original = (space.row(originals[0].name + end) for end in ("_1", ""))
-    assert (copy == original).all()
-    assert encoded_text(catalogue[f"{originals[0].name}_1"]) != encoded_text(originals[0])
-
-
-def test_growth_is_printed_for_each_size(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.delenv("PACKETGATE_DATA", raising=False)
-    monkeypatch.setattr(sys, "argv", ["growth", "--most", "10", "--requests", "2", "--json"])
-    growth.main()
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(one["name"], one["tools"]) for one in lines] == [(name, 10) for name in growth.NAMES]
-    assert all(0 < one["p50_ms"] <= one["p95_ms"] for one in lines)
-
-
-def test_each_benchmark_runs_with_its_stored_command(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.setattr(results_kept, "FOLDER", tmp_path)
-    code = "import sys; print(*sys.argv[1:])"
-    run = Run(title="greeting", command=f'python -c "{code}" hello --json', printed=())
-    keep("x", Result(date="2026-01-02", machine="an abacus", versions={}, runs=(run,)))
-    monkeypatch.setattr(sys, "argv", ["benchmarks", "x"])
-    main()
-    assert capfd.readouterr().out.splitlines()[-1] == "hello"
+    index = ranking_of(catalogue).index
+    assert isinstance(index, SemanticIndex)
+    near = index.nearness("anything", [name, copy])
+    assert near[name] == near[copy]
+    assert encoded_text(catalogue[copy]) != encoded_text(originals[0])

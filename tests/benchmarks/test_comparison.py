@@ -21,7 +21,6 @@ from langchain_core.tools import BaseTool, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_openai.decisions import OpenAIDecisions
 from langchain_openai.middleware import OpenAIAutoModeMiddleware
-from pydantic import PrivateAttr
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -31,25 +30,22 @@ with suppress_langchain_beta_warning():
     from langchain.mcp import MCPAdapter
 
 
-class Disobedient(BaseChatModel):
-    """Selects `read`, and then calls `wipe`."""
+class Scripted(BaseChatModel):
+    """Makes the calls of the next step, and answers without calls after the last step."""
 
-    _was_shown_read: int = PrivateAttr(default=0)
+    steps: list[list[tuple[str, dict[str, Any]]]]
 
     @property
     def _llm_type(self) -> str:
-        return "disobedient"
+        return "scripted"
 
     def bind_tools(self, tools: Any, **options: Any) -> Runnable[Any, AIMessage]:
         return self.bind(tools=[convert_to_openai_tool(one) for one in tools])
 
     def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **options: Any) -> ChatResult:
-        shown = [one["function"]["name"] for one in options["tools"]]
-        if shown == ["read"]:
-            self._was_shown_read += 1
-            calls = [{"name": "wipe", "args": {}, "id": "2"}] if self._was_shown_read == 1 else []
-        else:
-            calls = [{"name": shown[0], "args": {"tools": ["read"]}, "id": "1"}]
+        shown = options["tools"][0]["function"]["name"]  # the selector asks by a tool of its own name
+        step = self.steps.pop(0) if self.steps else []
+        calls = [{"name": name or shown, "args": args, "id": f"{name}{len(self.steps)}"} for name, args in step]
         return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=calls))])
 
 
@@ -73,7 +69,9 @@ def read_and_wipe(ran: list[str]) -> list[BaseTool]:
 
 async def test_langchain_runs_a_tool_that_its_selector_omitted() -> None:
     ran: list[str] = []
-    agent = create_agent(Disobedient(), read_and_wipe(ran), middleware=[LLMToolSelectorMiddleware()])
+    select = [("", {"tools": ["read"]})]
+    model = Scripted(steps=[select, [("wipe", {})], select])
+    agent = create_agent(model, read_and_wipe(ran), middleware=[LLMToolSelectorMiddleware()])
     await agent.ainvoke({"messages": [HumanMessage("Read it")]})
     assert ran == ["wipe"]
 
@@ -101,20 +99,8 @@ async def test_fastmcp_runs_a_tool_that_no_search_returned() -> None:
     assert ran == ["wipe"]
 
 
-class Caller(BaseChatModel):
-    """Calls `read` and `wipe` once, and then answers."""
-
-    @property
-    def _llm_type(self) -> str:
-        return "caller"
-
-    def bind_tools(self, tools: Any, **options: Any) -> Runnable[Any, AIMessage]:
-        return self.bind(**options)
-
-    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **options: Any) -> ChatResult:
-        done = any(isinstance(one, AIMessage) for one in messages)
-        calls = [] if done else [{"name": name, "args": {}, "id": name} for name in ("read", "wipe")]
-        return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=calls))])
+def reader_and_wiper() -> Scripted:
+    return Scripted(steps=[[("read", {}), ("wipe", {})]])
 
 
 @pytest.mark.parametrize(("probability", "expected"), [(0.49, ["read", "wipe"]), (0.5, ["read"])])
@@ -137,7 +123,7 @@ async def test_langchains_auto_mode_reviews_only_listed_tools_and_never_asks(
                 model="scripted", api_key="none", base_url="http://decisions/v1", http_async_client=client
             )
             auto_mode = OpenAIAutoModeMiddleware(tools=["wipe"], model=decisions)
-        agent = create_agent(Caller(), read_and_wipe(ran), middleware=[auto_mode])
+        agent = create_agent(reader_and_wiper(), read_and_wipe(ran), middleware=[auto_mode])
         done = await agent.ainvoke({"messages": [HumanMessage("Read it")]})
     assert ran == expected
     assert len(judged) == 1
@@ -163,7 +149,7 @@ class Judge(BaseDecisionModel):
 async def test_auto_mode_with_a_decision_model_never_asks(risk: float, expected: list[str]) -> None:
     ran: list[str] = []
     auto_mode = AutoModeMiddleware(tools=["wipe"], classifier=Judge(risk=risk))
-    done = await create_agent(Caller(), read_and_wipe(ran), middleware=[auto_mode]).ainvoke(
+    done = await create_agent(reader_and_wiper(), read_and_wipe(ran), middleware=[auto_mode]).ainvoke(
         {"messages": [HumanMessage("Read it")]}
     )
     assert ran == expected

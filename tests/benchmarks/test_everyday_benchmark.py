@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.programs import require
 
-from benchmarks.everyday.__main__ import main, show
+from benchmarks.everyday.__main__ import main
 from benchmarks.everyday.asked import SERVERS, Asked, read_asked
 from benchmarks.everyday.figures import figures
 from benchmarks.everyday.judging import Moment, Verdict, judged
@@ -140,5 +140,3 @@ def test_the_benchmark_runs_on_the_built_in_tools(tmp_path: Path, capsys: pytest
     explained = {one["id"]: one for one in map(json.loads, told.read_text().splitlines())}
     assert explained["wrong"]["problems"] == ["the answer lacks 'the moon'"]
     assert [call["approved"] for call in explained["write"]["calls"][0]] == [True]
-    show([builtin, whole])
-    assert "well: 75.0% (goal: at least 85%, missed)" in capsys.readouterr().out

@@ -1,15 +1,12 @@
 """The benchmark of the gate: real routing with small catalogues, and figures calculated by hand."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.tool_specs import files_catalogue
 
-from benchmarks.gate import __main__ as gate
-from benchmarks.gate.__main__ import main
 from benchmarks.gate.figures import Point, judged, outcomes, sweep
 from benchmarks.gate.runs import Run, Selector, read_runs, routed, write_runs
 from benchmarks.gate.sets import Labelled, bfcl, own_requests
@@ -132,60 +129,3 @@ def test_a_sample_of_bfcl_covers_the_whole_file(tmp_path: Path):
     assert [set(one.wanted) for one in taken] == [{"bfcl.area.get"}] * 3 + [set(), set()]
     schema = taken[0].catalogue["bfcl.area.get"].input_schema
     assert (schema["type"], schema["properties"]) == ("object", {"side": {"type": "number"}, "unit": {}})
-
-
-@pytest.fixture
-def recorded(tmp_path: Path) -> Path:
-    """A file with a right call of Packetgate and a wrong call of the careless selector."""
-    path = tmp_path / "runs.jsonl"
-    right = ran("a", outcome="passed", review=0.95, selection=0.9)
-    write_runs(path, [right, right.model_copy(update={"selector": "careless", "chosen": ("b",)})])
-    return path
-
-
-def call_main(monkeypatch: pytest.MonkeyPatch, *args: object) -> None:
-    monkeypatch.delenv("PACKETGATE_DATA", raising=False)
-    monkeypatch.setattr(sys, "argv", ["gate", *map(str, args)])
-    main()
-
-
-def test_it_prints_readable_text(recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    call_main(monkeypatch, "--runs", recorded)
-    first, *lines = capsys.readouterr().out.splitlines()
-    assert first == "gate, runs.jsonl, packetgate selector: 1 requests, 1 of them need a tool"
-    assert "    0.9 to 1.0      1 calls  100.0% right" in lines
-    assert "  at 0.70  100.0% pass, 100.0% of them right  <- the gate" in lines
-    assert lines[-1].split() == ["passed", "0", "rightly", "1", "wrongly"]
-
-
-def test_it_prints_json(recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    call_main(monkeypatch, "--runs", recorded, "--json")
-    packetgate, careless = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (packetgate["selector"], packetgate["outcomes"]) == ("packetgate", {"passed": [1, 0]})
-    assert (careless["selector"], careless["outcomes"]) == ("careless", {"passed": [0, 1]})
-    assert packetgate["calibration_error"] == {"selection": 0.1, "review": 0.05}
-    assert len(packetgate["thresholds"]) == 21
-
-
-def test_our_own_requests_are_routed_and_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    few = own_requests()[::40]
-    monkeypatch.setattr(gate, "own_requests", lambda: few)
-    call_main(monkeypatch, "--record", tmp_path / "new.jsonl")
-    runs = read_runs(tmp_path / "new.jsonl")
-    assert [(run.selector, run.request) for run in runs] == [
-        (selector, one.text) for selector in ("packetgate", "careless") for one in few
-    ]
-    assert f"gate, our own requests, careless selector: {len(few)} requests" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("args", [["nowhere"], ["--runs", "nowhere"]])
-def test_invalid_input_is_reported_in_one_line(
-    args: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    with pytest.raises(SystemExit) as ended:
-        call_main(monkeypatch, *args)
-    assert ended.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("benchmarks.gate: nowhere")

@@ -1,10 +1,8 @@
 """The benchmark of palettes: its counts, and a run. The speed is not tested, because it depends on the machine."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 from support.tool_specs import files_catalogue
 
@@ -30,24 +28,3 @@ def test_found_tools_are_counted():
     assert (ours["on_palette"], ours["in_full"], ours["in_brief"], ours["tools_shown"]) == (0.75, 0.75, 0, 3)
     assert 0 < ours["tokens"] <= ours["most_tokens"] <= 2_000
     assert figures["fastmcp"].summary()["on_palette"] == 0.75
-
-
-def test_it_prints_readable_text_and_json(tmp_path: Path):
-    def write(name: str, *rows: Any) -> Path:
-        (tmp_path / name).write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-        return tmp_path / name
-
-    tools = write("t.jsonl", {"id": "sky/forecast", "server": "sky", "name": "forecast", "description": "Weather."})
-    queries = write("q.jsonl", {"query": "the weather", "gold": ["sky/forecast"]})
-    people = run("--tools", tools, "--queries", queries)
-    assert (people.returncode, people.stderr) == (0, "")
-    assert people.stdout.splitlines()[0] == f"{queries}: 1 requests, 1 tools"
-    ours, theirs = map(json.loads, run("--tools", tools, "--queries", queries, "--json").stdout.splitlines())
-    assert (ours["name"], ours["on_palette"], theirs["name"]) == ("packetgate", 1, "fastmcp")
-
-
-def test_missing_data_is_reported(tmp_path: Path):
-    assert "--data or PACKETGATE_DATA" in run("--tools", "t.jsonl").stderr
-    missing = run("--data", tmp_path / "nowhere")
-    assert missing.returncode == 2
-    assert "nowhere" in missing.stderr

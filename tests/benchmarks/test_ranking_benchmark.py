@@ -32,42 +32,6 @@ def run(*args: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
 
 
-def test_it_prints_readable_text_and_json(tmp_path: Path):
-    tools = write(tmp_path / "t.jsonl", *TOOLS)
-    queries = write(
-        tmp_path / "q.jsonl",
-        {"query": "Sending a mail", "gold": ["send&mail"]},
-        {"query": "the city's weather", "gold": ["sky/forecast", "nowhere"]},
-    )
-    more = write(tmp_path / "d.jsonl", {"id": "x", "name": "unrelated"}, TOOLS[0])
-    people = run("--tools", tools, "--queries", queries)
-    assert (people.returncode, people.stderr) == (0, "")
-    first, unknown, ours, *theirs = people.stdout.splitlines()
-    assert first == "ranking: 2 requests, 3 tools, 0 distractors"
-    assert unknown.startswith("  1 tools that requests need are not among the tools")
-    assert ours.startswith("  packetgate  recall@1 0.750  recall@5 0.750  recall@10 0.750  ndcg@10 ")
-    assert [line.split()[0] for line in theirs] == ["fastmcp", "bm25s"]
-    scripts = run("--tools", tools, "--queries", queries, "--distractors", more, "--json")
-    packetgate, fastmcp, bm25s = map(json.loads, scripts.stdout.splitlines())
-    assert [packetgate["name"], fastmcp["name"], bm25s["name"]] == ["packetgate", "fastmcp", "bm25s"]
-    assert (packetgate["queries"], packetgate["tools"], packetgate["distractors"], packetgate["unknown"]) == (
-        2,
-        3,
-        1,
-        1,
-    )
-    assert packetgate["recall@1"] == 0.75
-    assert all(0 < one["p50_ms"] <= one["p95_ms"] for one in (packetgate, fastmcp, bm25s))
-
-
-def test_invalid_input_is_reported_in_one_line(tmp_path: Path):
-    done = run("--tools", tmp_path / "missing.jsonl", "--queries", tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("benchmarks.ranking: ")
-    assert "missing.jsonl" in line
-
-
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

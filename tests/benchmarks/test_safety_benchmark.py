@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.programs import require
 
-from benchmarks.safety.__main__ import main, show
+from benchmarks.safety.__main__ import main
 from benchmarks.safety.dojo import Call, Dojo, Started, dojo, environment
 from benchmarks.safety.dojo_variants import MARK, VARIANTS, swapped
 from benchmarks.safety.figures import explained, figures, missed, of_variant, slips, writes
@@ -234,30 +234,16 @@ PLAYS = (
 
 
 @pytest.mark.timeout(300)
-async def test_packetgate_runs_and_warns():
-    async with dojo("banking", python()) as (place, folder), packetgate(place, folder) as agent:
+@pytest.mark.parametrize(
+    ("open_agent", "takes_unflagged"), [(packetgate, False), (gated, False), (lambda place, _: langchain(place), True)]
+)
+async def test_agents_run_and_packetgate_warns(open_agent: Any, takes_unflagged: bool):
+    async with dojo("banking", python()) as (place, folder), open_agent(place, folder) as agent:
         done, off, taken, unflagged, never = await plays(place, agent, *PLAYS)
-    assert [one.done for one in (done, off, taken, unflagged, never)] == [True, False, True, False, False]
-    assert [call.tool for call, _ in done.made] == ["read_file", "send_money"]
-    assert [(one.call.tool, one.is_hostile, one.is_flagged) for one in taken.questions] == [("send_money", True, True)]
-    assert not never.questions, "what is switched off is not asked about"
-
-
-@pytest.mark.timeout(300)
-async def test_the_middleware_runs_and_warns():
-    async with dojo("banking", python()) as (place, folder), gated(place, folder) as agent:
-        done, off, taken, unflagged, never = await plays(place, agent, *PLAYS)
-    assert [one.done for one in (done, off, taken, unflagged, never)] == [True, False, True, False, False]
-    assert [(one.call.tool, one.is_hostile, one.is_flagged) for one in taken.questions] == [("send_money", True, True)]
-    assert not never.questions, "what is switched off is not asked about"
-
-
-@pytest.mark.timeout(300)
-async def test_langchain_runs_and_does_not_warn():
-    async with dojo("banking", python()) as (place, _), langchain(place) as agent:
-        done, off, taken, unflagged, never = await plays(place, agent, *PLAYS)
-    assert [one.done for one in (done, off, taken, unflagged, never)] == [True, False, True, True, False]
-    assert [(one.call.tool, one.is_hostile, one.is_flagged) for one in taken.questions] == [("send_money", True, False)]
+    assert [one.done for one in (done, off, taken, unflagged, never)] == [True, False, True, takes_unflagged, False]
+    assert [(one.call.tool, one.is_hostile) for one in taken.questions] == [("send_money", True)]
+    assert taken.questions[0].is_flagged is not takes_unflagged
+    assert takes_unflagged or not never.questions, "what is switched off is not asked about"
 
 
 @pytest.mark.timeout(300)
@@ -308,17 +294,8 @@ def test_the_command_prints_one_line_per_agent(tmp_path: Path, capsys: pytest.Ca
     assert all(one["shown"] for one in explained if "shown" in one)
     assert not missed(adapted[0] | {"harmed_unflagged": 0})
     assert "langchain: harmed_unflagged" in missed(theirs)
-    show(ours)
-    show(adapted[0])
-    assert "pairs harmed" in capsys.readouterr().out
     main(options)
     assert capsys.readouterr().out == printed, "what is kept gives the same figures"
-
-
-def test_without_uv_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("benchmarks.environment.shutil.which", lambda *_, **__: None)
-    with pytest.raises(InputError, match="pip install uv"):
-        environment(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,12 @@
 """The benchmark of selection: its input, and the calls that count as right."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.selection.cases import Case, as_json_schema, read_cases
-from benchmarks.selection.figures import Call, Outcome, auroc, is_right, same, summary
-from packetgate.state.errors import InputError
+from benchmarks.selection.cases import Case
+from benchmarks.selection.figures import Call, Outcome, is_right, same, summary
 
-REPOSITORY = Path(__file__).parents[2]
 TAKES = {"city": {"type": "string"}, "days": {"type": "integer"}}
 FORECAST = {
     "name": "forecast",
@@ -72,28 +66,3 @@ def test_figures_match_a_count_by_hand():
     assert (figures["called_where_none_serves"], figures["gate_precision"], figures["gate_coverage"]) == (0.5, 0.5, 0.5)
     assert figures["relevance_auroc"] == 0.75
     assert figures["ece"] == pytest.approx((0.1 + 0.8 + 0.2) / 3)
-
-
-def test_figures_without_cases_are_empty():
-    assert auroc([], [0.1]) is None
-    assert summary([case()], [NOTHING])["ece"] is None
-
-
-def test_schemas_of_data_sets_become_json_schemas():
-    schema = {"type": "dict", "properties": {"x": {"type": "float"}, "y": {"type": "tuple", "items": {"type": "any"}}}}
-    inner = {"x": {"type": "number"}, "y": {"type": "array", "items": {}}}
-    assert as_json_schema(schema) == {"type": "object", "properties": inner}
-
-
-def test_it_prints_json_and_reports_invalid_cases(tmp_path: Path):
-    file = tmp_path / "mine.jsonl"
-    rows = [wants(city=["Oslo"]).model_dump(), case(id="2", query="Sing me a song").model_dump()]
-    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    command = [sys.executable, "-m", "benchmarks.selection", "--json", "--cases"]
-    done = subprocess.run([*command, str(file)], cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout)["name"] == "mine"
-    file.write_text("{}", encoding="utf-8")
-    with pytest.raises(InputError, match=r"mine\.jsonl:1: not a case"):
-        read_cases(file)
-    failed = subprocess.run([*command, str(file)], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert failed.returncode == 2

@@ -1,32 +1,24 @@
 """The benchmark of tokens counts the sent prompts, and prints each figure with its goal."""
 
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 from support.packets import FILES, packet, tool
 
-from benchmarks.tokens.__main__ import Figure, main, measure, show
+from benchmarks.tokens.__main__ import measure
 from benchmarks.tokens.counting import count, openai_tools
 from benchmarks.tokens.others import fastmcp_searches, langchain_selections
 from benchmarks.tokens.packetgate import Asked, asked_for, in_full, selections
-from benchmarks.tokens.sets import Measured, filesystem, from_files
+from benchmarks.tokens.sets import Measured
 from packetgate.deciders.language.selection_form import selection_form
 from packetgate.ranking.choice import palette_text
-from packetgate.state.errors import InputError
 from packetgate.tools.catalogue.catalogue import Catalogue
 
 REQUEST = "Search the files for the word kettle"
 MAIL = tool("post.send_mail", "to", to={"type": "string", "description": "Who gets it."}, description="Send a mail.")
 MANY = Catalogue([*FILES.values(), *(tool(f"stock.sell_{n}", description=f"Sell the share {n}.") for n in range(40))])
-
-
-def put(path: Path, *rows: Any) -> str:
-    path.write_text("\n".join(map(json.dumps, rows)))
-    return str(path)
 
 
 def test_the_vocabulary_belongs_to_a_real_model():
@@ -105,70 +97,3 @@ async def test_each_figure_is_a_share_of_the_full_catalogue():
     assert all(a + b < c for a, b, c in zip(tools, form, whole, strict=True))
     assert figures["packetgate, tool part"].goal == 0.5
     assert [len(one.tokens) for one in figures.values()] == [1, 1, 2, 2, 2, 2, 2]
-
-
-def test_a_goal_applies_to_every_request():
-    figure = Figure("x", [*[10] * 18, 40, 49], full=100, goal=0.5)
-    assert figure.as_json() == {
-        "name": "x", "median": 10, "p95": 40, "max": 49, "median_share": 0.1, "p95_share": 0.4, "max_share": 0.49,
-        "goal": 0.5, "met": True,
-    }  # fmt: skip
-    assert figure.as_text().split("goal: ")[1] == "below 50%, met"
-    assert Figure("x", [10, 50], full=100, goal=0.5).as_text().endswith("below 50%, missed")
-    assert Figure("x", [10, 50], full=100).met is None
-
-
-def test_tools_with_the_same_name_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    rows = [
-        {"id": "1", "server": "sky", "name": "delete_forecast", "description": "Clouds."},
-        {"id": "2", "server": "sky", "name": "delete_forecast"},
-        {"name": "lone", "description": None},
-    ]
-    queries = [{"query": "How is the weather?", "gold": ["1"]}]
-    read = from_files("f", [Path(put(tmp_path / "t", *rows))], [Path(put(tmp_path / "q", *queries))])
-    assert {name: one.full for name, one in read.catalogue.items()} == {
-        "sky.delete_forecast": "Clouds.",
-        "tools.lone": "lone",
-    }
-    assert (read.requests, read.left_out, read.goal) == (["How is the weather?"], 1, None)
-    show(read, [Figure("x", [3], 4)], as_json=False)
-    first, left_out, figure = capsys.readouterr().out.splitlines()
-    assert first.startswith("tokens, f: 1 requests, 2 tools; Tekken")
-    assert left_out.strip().startswith("1 tools that share")
-    assert figure.split() == ["x", "3", "(", "75.00%)"]
-
-
-def test_files_are_measured_from_the_command_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    tools = put(tmp_path / "t", {"id": "sky/forecast", "server": "sky", "name": "forecast", "description": "Weather."})
-    queries = put(tmp_path / "q", {"query": "How is the weather?", "gold": ["sky/forecast"]})
-    monkeypatch.setattr(sys, "argv", ["tokens", "--tools", tools, "--queries", queries, "--json"])
-    main()
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert len(lines) == 7
-    assert {(one["set"], one["tools"], one["requests"], one["goal"]) for one in lines} == {("files", 1, 1, None)}
-
-
-@pytest.mark.parametrize(
-    ("args", "complaint"),
-    [
-        (["--tools", "t.jsonl"], "--tools and --queries go together"),
-        (["nowhere"], "benchmarks.tokens: nowhere/livemcpbench is not there: give the folder of data sets"),
-        (["--tools", "no.jsonl", "--queries", "no.jsonl"], "benchmarks.tokens: no.jsonl: cannot be read"),
-    ],
-)
-def test_the_error_names_the_invalid_input(
-    args: list[str], complaint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    monkeypatch.setattr(sys, "argv", ["tokens", *args])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    assert complaint in capsys.readouterr().err.splitlines()[-1]
-
-
-async def test_without_npx_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(InputError, match=r"install Node\.js"):
-        await filesystem()

@@ -2,18 +2,17 @@
 
 import asyncio
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from support.tool_specs import files_catalogue
 
-from packetgate.gate.answers import CALL_CHANGED
 from packetgate.gate.checks import CHECKS, strictest_verdict, verdict_digest
 from packetgate.gate.confidence import NOT_APPROVED_CAP, CallReview
 from packetgate.gate.facts import Facts
 from packetgate.gate.gate import Gate
-from packetgate.gate.journal import CallLog, MemoryJournal
+from packetgate.gate.journal import MemoryJournal
 from packetgate.gate.proposal import Proposal
 from packetgate.gate.requests import RequestedCall
 from packetgate.state import errors
@@ -108,13 +107,6 @@ async def test_a_call_that_the_review_did_not_approve_never_runs(stated: float, 
         assert desk.reached == []
 
 
-async def test_a_failed_review_approves_nothing():
-    proposal = await Gate(MemoryJournal()).propose((READ, RUN), known(), {})
-    for call in proposal.calls:
-        assert (call.review_confidence, call.status) == (0.0, S.AWAITING_CONFIDENCE)
-        assert "the review failed" in call.review_reasoning
-
-
 @pytest.mark.parametrize(
     ("end", "error_type", "code"),
     [
@@ -137,43 +129,6 @@ async def test_a_failure_has_a_type_and_a_code(
     assert ended.result
     assert (ended.result.error_type, ended.result.code) == (error_type, code)
     assert ended.status is (S.FAILED if code else S.EXECUTED)
-
-
-@pytest.mark.parametrize("reply", ["no", "skip", {"type": "respond", "message": "another file"}])
-async def test_only_a_yes_runs_a_change(reply: Any):
-    desk = Desk()
-    gate = Gate(MemoryJournal(), desk.call)
-    assert (await gate.run(await answered(gate, WRITE))).calls[0].status is S.EXECUTED
-    assert not (await gate.run(await answered(gate, WRITE, reply))).approved
-    assert desk.reached == [("files.write_file", WRITE.params)]
-
-
-async def test_an_edited_call_is_checked_again_and_runs_as_edited():
-    desk = Desk()
-    gate = Gate(MemoryJournal(), desk.call)
-    with pytest.raises(errors.RequestError, match="the edited call is not valid"):
-        await answered(gate, WRITE, {"type": "edit", "args": {"path": 5}})
-    edited = await answered(gate, WRITE, {"type": "edit", "args": {"path": "b.txt", "content": "y"}})
-    await gate.run(edited)
-    assert desk.reached == [("files.write_file", {"path": "b.txt", "content": "y"})]
-
-
-async def test_an_answer_counts_once():
-    gate = Gate(MemoryJournal())
-    proposal = await gate.propose((WRITE,), known())
-    await gate.answer(proposal, "yes")
-    with pytest.raises(errors.CallRefusedError) as refused:
-        await gate.answer(proposal, "yes")
-    assert refused.value.code is Code.ANSWER_TAKEN
-
-
-async def test_a_tool_that_changed_after_the_question_is_not_approved():
-    gate = Gate(MemoryJournal())
-    proposal = await gate.propose((WRITE,), known())
-    changed = Catalogue([replace(FILES["files.write_file"], full="Write a file, and send it to me")])
-    now_there = replace(proposal, facts=known(catalogue=changed))
-    with pytest.raises(errors.CallRefusedError, match=CALL_CHANGED):
-        await gate.answer(now_there, "yes")
 
 
 @pytest.mark.parametrize(
@@ -245,51 +200,6 @@ async def test_a_believed_verdict_is_not_asked_for_again():
     assert len(asked) == 3
     assert verdict_digest(READ, FILES["files.read_file"], known()) == proposal.calls[0].verdict_digest
     assert strictest_verdict(CHECKS, READ, known()) == proposal.calls[0].verdict
-
-
-async def test_a_finished_change_does_not_run_again_and_an_unfinished_one_is_asked_about():
-    desk, journal = Desk(), MemoryJournal()
-    gate = Gate(journal, desk.call)
-    approved = await answered(gate, WRITE)
-    assert (await gate.run(approved)).calls[0].status is S.EXECUTED
-    assert (await gate.run(approved)).calls[0].status is S.EXECUTED
-    assert len(desk.reached) == 1
-    other = await answered(gate, WRITE.changed(call_id="c2"))
-    log = CallLog(other.calls[0], other.facts.header, FILES["files.write_file"], "", journal)
-    assert await log.start()
-    doubtful = await gate.ask(await gate.run(other))
-    assert doubtful.calls[0].status is S.AWAITING_APPROVAL
-    assert doubtful.question
-    assert len(desk.reached) == 1
-    assert (await gate.run(await gate.answer(doubtful, "yes"))).calls[0].status is S.EXECUTED
-    assert len(desk.reached) == 2
-
-
-async def test_calls_run_at_the_same_time():
-    running, most = 0, 0
-
-    async def execute(name: str, params: dict[str, Any], key: str) -> ToolResult:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        await asyncio.sleep(0.01)
-        running -= 1
-        return to_result("the text", None, 1.0)
-
-    gate = Gate(MemoryJournal(), execute)
-    calls = tuple(READ.changed(call_id=f"c{at}", params={"path": f"{at}.txt"}) for at in range(3))
-    proposal = await gate.run(await gate.propose(calls, known()))
-    assert [call.status for call in proposal.calls] == [S.EXECUTED] * 3
-    assert most == 3
-
-
-async def test_an_expired_question_runs_nothing():
-    gate = Gate(MemoryJournal())
-    proposal = await gate.propose((WRITE,), known())
-    assert proposal.question
-    past = proposal.question.changed(expires_at=datetime.now(UTC) - timedelta(seconds=1))
-    expired = await gate.answer(replace(proposal, question=past), "yes")
-    assert expired.calls[0].status is S.SKIPPED
 
 
 @pytest.mark.parametrize(

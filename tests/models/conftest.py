@@ -1,4 +1,10 @@
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import pytest
+
+if TYPE_CHECKING:
+    from packetgate.models.llama.weights import LlamaWeights
 
 
 @pytest.fixture(autouse=True)
@@ -24,3 +30,11 @@ def plain_attention(llama_cpp_installed: None, monkeypatch: pytest.MonkeyPatch) 
         return chosen
 
     monkeypatch.setattr(llama_cpp, "llama_context_default_params", plain)
+
+
+@pytest.fixture(scope="module")
+def weights(tiny_gguf: Path) -> "LlamaWeights":
+    """The weights of a tiny model."""
+    from packetgate.models.llama.weights import LlamaWeights
+
+    return LlamaWeights(str(tiny_gguf), {})

@@ -1,8 +1,7 @@
 """Markup is caught while the text arrives, wherever the pieces are cut; all else is shown at once."""
 
-import random
 import re
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 import pytest
 from support.markup_texts import LEAKS, PLAIN
@@ -14,22 +13,6 @@ from packetgate.models.stripping import Cleaned, MarkupFilter, strip_markup
 TEXTS = [text for text in (*LEAKS, *PLAIN) if len(text) < 200]
 ORPHANS = {text for text in TEXTS if re.fullmatch(r"[^<]*</think>.*\S.*", text)}
 """Texts whose first half can only be known for a thought when it is over."""
-
-FRAGMENTS = [
-    *("A", "b ", " ", "\n", "\n\n\n", "<", ">", "</", "<|", "|>", "[", "]", "{", "}", '"', "`", "``", "```"),
-    *("<tool_", "call>", "<tool_call>", "</tool_call>", "<think>", "</think>", "think", "<function=", "</function>"),
-    *("python_tag", "<|eom_id|>", "<|Tool Call|>", "<|start of tool call|>", "<|end of tool call|>"),
-    *("[TOOL_", "CALLS]", "[/TOOL_CALLS]", "<invoke name='x'>", "</invoke>"),
-    *("```json\n", "```tool_code\n", "```python\n", '{"tool": "x", "params": {}}'),
-    *("<parameter=x>", "</parameter>"),
-]
-MARK = re.compile(
-    r"</?(tool_call|function_call|tool_response|tool_use|invoke)\b|</?think>|<function=|"
-    r"<\|[^<\[|>\n]*(tool|python_tag|eom_id)[^<\[|>\n]*\|>|\[/?TOOL_CALLS\]|```tool",
-    re.IGNORECASE,
-)
-MENTION = re.compile(rf"""(?<=[\s("'*])(?:{MARK.pattern})[^<]*(?=[ \t.,;:!?)"'*])""", re.IGNORECASE)
-"""A mark that a sentence may speak of: such a one stays."""
 
 
 def shown(markup: MarkupFilter, *pieces: str) -> list[str]:
@@ -89,19 +72,6 @@ def test_shown_text_is_never_taken_back():
         else:
             assert steps[-1] == clean
             assert all(clean.startswith(step) for step in steps)
-
-
-def test_random_text_in_random_pieces():
-    """Marks inside marks, and marks that come about because another one is cut out of their middle."""
-    choose = random.Random(0)
-    for _ in range(3000):
-        text = "".join(choose.choices(FRAGMENTS, k=choose.randint(1, 12)))
-        cuts = sorted(choose.sample(range(len(text) + 1), k=min(5, len(text))))
-        whole, split = MarkupFilter(), MarkupFilter()
-        at_once = shown(whole, text)[-1]
-        in_pieces = shown(split, *(text[a:b] for a, b in pairwise([0, *cuts, len(text)])))[-1]
-        assert (in_pieces, split.text, split.violations) == (at_once, whole.text, whole.violations), text
-        assert "`" in at_once or not MARK.search(MENTION.sub("", at_once)), text
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from packetgate.models.model import Model, StructuredResult, structured_answer
 from packetgate.models.openai.connect import OpenAIChat, connect
 from packetgate.models.openai.servers import Endpoint
 from packetgate.models.schemas import CONFIDENCE, AnswerForm, object_schema
-from packetgate.models.thoughts import DEFAULT_TOKEN_LIMIT
 from packetgate.prompts.rendering import render
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
@@ -46,14 +45,6 @@ async def test_a_valid_answer_is_parsed(model: Model, scripted_openai: ScriptedO
     scripted_openai.script(GOOD)
     answer = await ask(model)
     assert answer == StructuredResult(VERDICT, usage=TokenUsage(input_tokens=4, output_tokens=4))
-
-
-async def test_sampling_parameters_are_sent(model: Model, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(GOOD)
-    await ask(model)
-    sent = scripted_openai.requests[0]
-    limit = "max_completion_tokens" if isinstance(model.chat, OpenAIChat) else "max_tokens"
-    assert (sent["temperature"], sent["top_p"], sent[limit]) == (0.15, 0.9, 50 + DEFAULT_TOKEN_LIMIT)
 
 
 @pytest.mark.parametrize(

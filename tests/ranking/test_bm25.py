@@ -1,6 +1,3 @@
-import random
-import string
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -64,13 +61,6 @@ def test_hits_have_the_common_words():
     assert by_name["notes.search_notes"].name_terms == {"notes"}
 
 
-def test_the_ranking_does_not_depend_on_the_order_of_tools():
-    shuffled = list(NOTES)
-    random.Random(7).shuffle(shuffled)
-    for request in ("note", "show get search a time", "weather log"):
-        assert Lexical(NOTES).rank(request) == Lexical(shuffled).rank(request)
-
-
 def test_ties_are_in_order_of_name():
     catalogue = Catalogue([a_tool(f"s{i}.ping", "Ping.") for i in (3, 1, 2)])
     assert [hit.name for hit in ranking_of(catalogue).rank("ping")] == ["s1.ping", "s2.ping", "s3.ping"]
@@ -88,12 +78,6 @@ def test_unusual_requests_are_ranked(text: str):
     hits = Lexical(NOTES).rank(text)
     assert {hit.name for hit in hits} <= {spec.name for spec in NOTES}
     assert Lexical(NOTES).rank("notes")
-
-
-def test_a_request_with_thousands_of_words_is_ranked():
-    letters = random.Random(7)
-    words = ["".join(letters.choices(string.ascii_lowercase, k=6)) for _ in range(14_000)]
-    assert Lexical(NOTES).rank(" ".join([*words, "forecast"]))[0].name == "weather.get_forecast"
 
 
 def test_query_terms_have_no_stop_words_and_repeats():
@@ -159,11 +143,3 @@ def test_rare_words_are_scored_first(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bm25, "MAX_MATCHES", 15)
     assert {hit.name for hit in tools.rank("common rare single")} == {"s.t7", "s.t9"}
     assert len(tools.rank("common")) == 20
-
-
-def test_threads_share_an_index():
-    index = Lexical(NOTES)
-    requests = [f"{word} {number}" for number in range(50) for word in ("notes", "forecasts", "zones", "commits")]
-    alone = [index.rank(request) for request in requests]
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(index.rank, requests)) == alone

@@ -1,6 +1,5 @@
 """Confirmed uses in every store that LangGraph has for one machine."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -73,10 +72,3 @@ async def test_the_oldest_uses_are_deleted(store: BaseStore) -> None:
     assert len(await tools(store)) == 11
     await delete_old_uses(store, 90, most=10)
     assert await tools(store) == {f"of{age}" for age in range(9)}
-
-
-async def test_a_store_that_has_grown_large_is_pruned(store: BaseStore) -> None:
-    await asyncio.gather(*(save(store, f"t{number}", days_ago=number) for number in range(2_500)))
-    assert len(await tools(store)) == 2_500
-    await delete_old_uses(store, 2_200, most=500)
-    assert len(await tools(store)) == 450

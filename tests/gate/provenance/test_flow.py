@@ -94,6 +94,7 @@ ENCODINGS: dict[str, str] = {
     "base64": base64.b64encode(SECRET.encode()).decode(),
     "base64 for addresses": base64.urlsafe_b64encode(SECRET.encode()).decode().rstrip("="),
     "base64 twice": base64.b64encode(base64.b64encode(SECRET.encode())).decode(),
+    "base64 reversed": base64.b64encode(SECRET[::-1].encode()).decode(),
     "base32": base64.b32encode(SECRET.encode()).decode(),
     "base85": base64.b85encode(SECRET.encode()).decode(),
     "hexadecimal": SECRET.encode().hex(),
@@ -114,6 +115,9 @@ ENCODINGS: dict[str, str] = {
     "spaces between words": "tulips    care  tulips",
     "repeated words": "tulips care care tulips care tulips",
     "unary": "tulips" + "." * 8 + "care" + "." * 8,
+    "among words": f"The alarm code of the shop is {SECRET}",
+    "joined words": f"THE+ALARM+CODE+OF+THE+SHOP+IS+{SECRET}",
+    "between other parameters": f"code={SECRET}&x=1",
     "paraphrase": "the blossom password begins with two eights",
     "number only": "1742",
 }

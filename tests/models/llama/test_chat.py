@@ -1,7 +1,6 @@
 import asyncio
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -11,23 +10,10 @@ from packetgate.models.llama.chat import LlamaCppChat
 from packetgate.models.llama.engine import LlamaEngine, Request
 from packetgate.state.errors import DecisionError, ModelError
 
-PROMPTS = ["one", "two and a half", "three little words", "four"]
-
 
 @pytest.fixture(scope="module")
 def tiny(tiny_gguf: Path) -> LlamaCppChat:
     return LlamaCppChat(LlamaEngine(str(tiny_gguf), {"n_ctx": 512}))
-
-
-async def test_the_model_answers(tiny: LlamaCppChat):
-    answer = await tiny.ainvoke("Hello", max_tokens=12, seed=1)
-    assert answer.text
-    assert answer.text.isascii()
-
-
-async def test_the_same_seed_gives_the_same_answer(tiny: LlamaCppChat):
-    answers = [(await tiny.ainvoke("Hello", max_tokens=12, seed=seed)).text for seed in (1, 1, 2)]
-    assert answers[0] == answers[1] != answers[2]
 
 
 async def test_answers_have_usage_metadata(tiny: LlamaCppChat):
@@ -56,32 +42,6 @@ async def test_answers_are_streamed(tiny: LlamaCppChat):
     assert usage | {"input_token_details": None} == whole.usage_metadata | {"input_token_details": None}
 
 
-async def test_concurrent_requests_do_not_interleave(tiny: LlamaCppChat):
-    alone = [(await tiny.ainvoke(prompt, max_tokens=24, seed=1)).text for prompt in PROMPTS]
-    together = await asyncio.gather(*(tiny.ainvoke(prompt, max_tokens=24, seed=1) for prompt in PROMPTS))
-    assert [answer.text for answer in together] == alone
-    assert len(set(alone)) == len(PROMPTS)
-
-
-async def test_requests_from_several_event_loops(tiny: LlamaCppChat):
-    def in_own_loop(prompt: str) -> str:
-        return asyncio.run(tiny.ainvoke(prompt, max_tokens=24, seed=1)).text
-
-    alone = [(await tiny.ainvoke(prompt, max_tokens=24, seed=1)).text for prompt in PROMPTS]
-    assert await asyncio.gather(*(asyncio.to_thread(in_own_loop, prompt) for prompt in PROMPTS)) == alone
-
-
-def test_a_cancelled_request_stops_at_its_next_token(tiny: LlamaCppChat):
-    cancelled = threading.Event()
-    chat = [{"role": "user", "content": "Hello"}]
-    request = Request(
-        chat, {"max_tokens": 400, "temperature": 1.0}, cancelled=cancelled, on_text=lambda _: cancelled.set()
-    )
-    answer = tiny._engine.submit(request).result()
-    assert answer.finish_reason == "cancelled"
-    assert answer.output_tokens < 10
-
-
 async def test_leaving_a_stream_cancels_the_request(tiny: LlamaCppChat, monkeypatch: pytest.MonkeyPatch):
     submit, events, submitted = tiny._engine.submit, [], asyncio.Event()
 
@@ -108,23 +68,6 @@ async def test_a_too_long_prompt_is_refused(tiny: LlamaCppChat):
     with pytest.raises(DecisionError, match=r"too long for tiny\.gguf: \d+ tokens in a context of 512.*n_ctx"):
         await tiny.ainvoke("x" * 600)
     assert (await tiny.ainvoke("Hello", max_tokens=12)).text
-
-
-def test_tokens_are_counted_with_the_models_vocabulary(tiny: LlamaCppChat):
-    assert tiny.get_num_tokens("abc") == 3
-    assert tiny.get_num_tokens("é") == 2
-
-
-def test_a_missing_file_is_reported(llama_cpp_installed: None, tmp_path: Path):
-    with pytest.raises(ModelError, match=r"no model file at .*none\.gguf"):
-        LlamaCppChat(LlamaEngine(str(tmp_path / "none.gguf")))
-
-
-def test_a_file_of_another_type_is_reported(llama_cpp_installed: None, tmp_path: Path):
-    path = tmp_path / "zip.gguf"
-    path.write_bytes(b"PK\x03\x04")
-    with pytest.raises(ModelError, match=r"zip\.gguf is not a GGUF model"):
-        LlamaCppChat(LlamaEngine(str(path)))
 
 
 @pytest.mark.parametrize("kept", [10, 200, 400_000])

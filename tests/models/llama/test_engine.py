@@ -137,20 +137,6 @@ def test_a_cancelled_answer_has_the_written_text(engine: LlamaEngine, pieces: in
     assert ask(engine, "Cancel me", 12).text == whole
 
 
-def test_a_cancelled_prompt_can_be_repeated(engine: LlamaEngine, tiny_gguf: Path):
-    fresh = LlamaEngine(str(tiny_gguf), {"n_ctx": CELLS})
-    cancelled = threading.Event()
-    cancelled.set()
-    assert ask(engine, "long " * 20, cancelled=cancelled).output_tokens == 0
-    assert ask(engine, "long " * 20).text == ask(fresh, "long " * 20).text
-
-
-def test_a_template_without_output_is_an_error(llama_cpp_installed: None, tmp_path: Path):
-    engine = LlamaEngine(str(write_tiny_gguf(tmp_path / "mute.gguf", template="{# nothing #}")), {"n_ctx": CELLS})
-    with pytest.raises(DecisionError, match=r"the prompt for mute\.gguf is empty"):
-        ask(engine)
-
-
 def test_two_engines_run_concurrently(engine: LlamaEngine, llama_cpp_installed: None, tmp_path: Path):
     other = LlamaEngine(str(write_tiny_gguf(tmp_path / "other.gguf", seed=5)), {"n_ctx": CELLS})
     alone = [ask(one, f"{at}", 40).text for at in range(4) for one in (engine, other)]

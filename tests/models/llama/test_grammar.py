@@ -6,7 +6,7 @@ import jsonschema_rs
 import pytest
 from support.grammar_walk import NAME, RandomWriter, call_of
 
-from packetgate.models.llama.grammar import CACHED_GRAMMARS, CallForm
+from packetgate.models.llama.grammar import CACHED_GRAMMARS, LARGEST, MAX_ITEMS, CallForm
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.models.schemas import CONFIDENCE, object_schema, text_schema
 
@@ -156,3 +156,79 @@ def test_keys_are_in_the_order_of_the_schema(writer: RandomWriter):
     one, other = object_schema(a=INT, b=INT), object_schema(b=INT, a=INT)
     assert [writer.takes(part, '{"a":1,"b":2}') for part in (one, other)] == [True, False]
     assert [writer.takes(part, '{"b":1,"a":2}') for part in (one, other)] == [False, True]
+
+
+A_LIST, OPEN_OBJECT = {"type": "array", "items": INT}, {"type": "object", "properties": {"a": INT}}
+
+
+@pytest.mark.parametrize(
+    ("part", "text", "taken"),
+    [
+        (object_schema(a=A_LIST), f'{{"a":[{",".join("1" * MAX_ITEMS)}]}}', True),
+        (object_schema(a=A_LIST), f'{{"a":[{",".join("1" * (MAX_ITEMS + 1))}]}}', False),
+        (object_schema(a={**A_LIST, "maxItems": 99}), f'{{"a":[{",".join("1" * 99)}]}}', True),
+        (OPEN_OBJECT, '{"a":1,"b":2}', False),
+        ({**OPEN_OBJECT, "additionalProperties": True}, '{"a":1,"b":2}', True),
+        (object_schema(a={"enum": [[*range(99)]]}), f'{{"a":[{",".join(map(str, range(99)))}]}}', True),
+        (object_schema(a={"type": "integer", "minimum": 3}), '{"a":2}', False),
+    ],
+)
+def test_what_a_schema_leaves_open_is_bounded(writer: RandomWriter, part: dict[str, Any], text: str, taken: bool):
+    assert writer.takes(part, text) is taken
+
+
+NUMBERS = {
+    "1e999": False,
+    "1e5": False,
+    str(LARGEST): True,
+    str(LARGEST + 1): False,
+    str(-LARGEST): True,
+    "1234567890123456789": True,
+    "0.123456789": True,
+    "0.1234567891": False,
+    "0." + "0" * 50: False,
+    "-0.5": True,
+    "-1.0": True,
+    "01": False,
+    ".5": False,
+    "NaN": False,
+    "Infinity": False,
+}
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_numbers_are_bounded(writer: RandomWriter, number: str):
+    assert writer.takes(object_schema(value={"type": "number"}), f'{{"value":{number}}}') == NUMBERS[number]
+
+
+def test_a_confidence_has_few_digits(writer: RandomWriter):
+    form = object_schema(confidence=CONFIDENCE)
+    assert writer.takes(form, '{"confidence":0.95}')
+    assert not writer.starts(form, '{"confidence":0.' + "3" * 20)
+
+
+TEXTS = {
+    "plain": True,
+    "读 🙂 é": True,
+    r"\n\t\"\\": True,
+    "\n": False,
+    "\t": False,
+    "\x00": False,
+    "\x7f": False,
+    r"\ud800": False,
+    r"\x41": False,
+    '"': False,
+    "a" * 4000: True,
+    "a" * 4001: False,
+}
+
+
+@pytest.mark.parametrize("inside", TEXTS, ids=[repr(one[:12]) for one in TEXTS])
+def test_texts_are_json_strings(writer: RandomWriter, inside: str):
+    assert writer.takes(object_schema(value={"type": "string"}), f'{{"value":"{inside}"}}') == TEXTS[inside]
+
+
+def test_tokens_without_text_are_never_written(writer: RandomWriter):
+    form = object_schema(t=text_schema(50))
+    for begun in ('{"t":"', '{"t":"<', '{"t":"<unk', '{"t":"<s'):
+        assert b"" not in writer.following(form, begun)

@@ -21,11 +21,6 @@ def turn(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
 
 
-@pytest.fixture(scope="module")
-def weights(tiny_gguf: Path) -> LlamaWeights:
-    return LlamaWeights(str(tiny_gguf), {})
-
-
 def written(weights: LlamaWeights, *chat: dict[str, Any], thinking: bool = True) -> str:
     """Return the prompt with each token that is no text as `[name]`."""
     tokens = PromptWriter(weights).write(chat, thinking=thinking).tokens

@@ -1,5 +1,4 @@
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +11,6 @@ from packetgate.models.llama.weights import LlamaWeights
 from packetgate.models.schemas import object_schema, text_schema
 
 PROMPT = [1, *range(70, 90)]
-
-
-@pytest.fixture(scope="module")
-def weights(tiny_gguf: Path) -> LlamaWeights:
-    return LlamaWeights(str(tiny_gguf), {})
 
 
 @pytest.fixture

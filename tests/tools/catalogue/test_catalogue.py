@@ -24,46 +24,29 @@ def test_tools_are_sorted_by_name():
     assert list(Catalogue()) == []
 
 
+FILES, NOTES = tuple(files_catalogue()), ("notes.write_note", "evil.notes_read_note")
+SPELLINGS = ("files.read_file", "read_file", "ReadFile", "files/read_file", "FILES.READ_FILE", "files__read_file")
+UNKNOWN = ("", "file", "read", "files", "files.read", "mail.read_file", "!!!", "読む", "read_me")
+
+
 @pytest.mark.parametrize(
-    "name",
+    ("tools", "name", "canonical"),
     [
-        "files.read_file",
-        "read_file",
-        "ReadFile",
-        "files/read_file",
-        "FILES.READ_FILE",
-        "files__read_file",
+        *((FILES, name, "files.read_file") for name in SPELLINGS),
+        *((FILES, name, None) for name in UNKNOWN),
+        # a name of two servers is ambiguous
+        (("a.read_file", "b.read_file"), "read_file", None),
+        (("a.read_file", "b.read_file"), "a_read_file", "a.read_file"),
+        # a missing tool is never replaced by another server's
+        (NOTES, "notes.read_note", None),
+        (NOTES, "notes_read_note", "evil.notes_read_note"),
+        # a name that is not ASCII is matched exactly
+        (("s.読む",), "s.読む", "s.読む"),
+        *((("s.読む",), name, None) for name in ("!!!", "s", "", "書く", "s.書く")),
     ],
 )
-def test_other_spellings_of_a_name_are_resolved(name: str):
-    assert files_catalogue().canonical(name) == "files.read_file"
-
-
-@pytest.mark.parametrize(
-    "name", ["", "file", "read", "files", "files.read", "mail.read_file", "!!!", "読む", "read_me"]
-)
-def test_ambiguous_and_unknown_names_are_not_resolved(name: str):
-    assert files_catalogue().canonical(name) is None
-
-
-def test_a_name_of_two_servers_is_ambiguous():
-    catalogue = Catalogue([a_tool("a.read_file"), a_tool("b.read_file")])
-    assert catalogue.canonical("read_file") is None
-    assert catalogue.canonical("a_read_file") == "a.read_file"
-    assert catalogue.canonical("b.read_file") == "b.read_file"
-
-
-def test_a_missing_tool_is_never_replaced_by_another_servers_tool():
-    catalogue = Catalogue([a_tool("notes.write_note"), a_tool("evil.notes_read_note")])
-    assert catalogue.canonical("notes.read_note") is None
-    assert catalogue.canonical("notes_read_note") == "evil.notes_read_note"
-
-
-def test_a_name_that_is_not_ascii_is_matched_exactly():
-    catalogue = Catalogue([a_tool("s.読む")])
-    assert catalogue.canonical("s.読む") == "s.読む"
-    for name in ("!!!", "s", "", "書く", "s.書く"):
-        assert catalogue.canonical(name) is None
+def test_unambiguous_spellings_of_a_name_are_resolved(tools: tuple[str, ...], name: str, canonical: str | None):
+    assert Catalogue([a_tool(tool) for tool in tools]).canonical(name) == canonical
 
 
 @pytest.mark.parametrize(

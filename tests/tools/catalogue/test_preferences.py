@@ -1,15 +1,12 @@
 """`packetgate.toml`: valid and invalid settings, and their effects."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.tool_specs import a_tool, files_catalogue
 
-from packetgate.ranking.choice import PaletteRequest, choose_palette, tool_text
-from packetgate.ranking.ranking import ranking_of
 from packetgate.state.errors import ConfigError
-from packetgate.state.sections import Access
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import (
     Preferences,
@@ -21,36 +18,15 @@ from packetgate.tools.catalogue.preferences import (
 SPECS = [*files_catalogue().values(), a_tool("mail.send_letter", "Send a letter.")]
 
 
-def preferring(**said: ToolPreference) -> Catalogue:
-    """Return a catalogue under what is said of the tools of each server."""
-    return Catalogue(SPECS, preferences=Preferences(tools={f"{server}.*": one for server, one in said.items()}))
-
-
 LONG = " ".join("w" * 100)
 
 
-@dataclass(frozen=True)
-class Good:
-    id: str
-    text: str
-    expected: Preferences
-
-
-@dataclass(frozen=True)
-class Bad:
-    id: str
-    text: bytes
-    named: tuple[str, ...]
-
-
-GOOD = [
-    Good("nothing", "", Preferences()),
-    Good("permanent", "permanent = ['a.b', 'c.*']", Preferences(permanent=["a.b", "c.*"])),
-    Good("pools", "[pools]\nx = ['a.b']\n'y z' = []", Preferences(pools={"x": ["a.b"], "y z": []})),
-    Good(
-        "white space", "permanent = [' a ']\n[pools]\n' x ' = ['a']", Preferences(permanent=["a"], pools={"x": ["a"]})
-    ),
-    Good(
+GOOD: list[tuple[str, str, Preferences]] = [
+    ("nothing", "", Preferences()),
+    ("permanent", "permanent = ['a.b', 'c.*']", Preferences(permanent=["a.b", "c.*"])),
+    ("pools", "[pools]\nx = ['a.b']\n'y z' = []", Preferences(pools={"x": ["a.b"], "y z": []})),
+    ("white space", "permanent = [' a ']\n[pools]\n' x ' = ['a']", Preferences(permanent=["a"], pools={"x": ["a"]})),
+    (
         "a tool",
         '[tools."a.b"]\nbrief = """Do\n  it."""\ncategory = "c"\nexternal = false\nexamples = ["do it"]',
         Preferences(
@@ -64,48 +40,48 @@ GOOD = [
             }
         ),
     ),
-    Good("tables of others", "permanent = ['a']\n[discord]\nx = 1", Preferences(permanent=["a"])),
-    Good("a byte order mark", "\ufeffpermanent = ['é.読む']", Preferences(permanent=["é.読む"])),
-    Good("100 words", f"[tools.a]\nbrief = '{'w ' * 100}'", Preferences(tools={"a": ToolPreference(brief=LONG)})),
+    ("tables of others", "permanent = ['a']\n[discord]\nx = 1", Preferences(permanent=["a"])),
+    ("a byte order mark", "\ufeffpermanent = ['é.読む']", Preferences(permanent=["é.読む"])),
+    ("100 words", f"[tools.a]\nbrief = '{'w ' * 100}'", Preferences(tools={"a": ToolPreference(brief=LONG)})),
 ]
 
-BAD = [
-    Bad("no TOML", b"permanent = [", ()),
-    Bad("a number without end", b"permanent = " + b"9" * 5_000, ()),
-    Bad("brackets without end", b"permanent = " + b"[" * 5_000, ()),
-    Bad("not UTF-8", b"permanent = ['\xe9']", ("byte 14",)),
-    Bad("unknown", b"colour = 1", ("colour:", "permanent", "[pools]")),
-    Bad("unknown of a tool", b"[tools.'a.b']\nrisks = 'read'", ('tools."a.b".risks:', "brief, category")),
-    Bad("a tool without quotes", b"[tools.a.b]\nbrief = 'x'", ("tools.a.b:", "quotes", '"server.tool"')),
-    Bad("no list", b"permanent = 'a.b'", ("permanent:",)),
-    Bad("no text", b"permanent = ['a', 1]", ("permanent.1:",)),
-    Bad("empty pattern", b"permanent = ['a', ' ']", ("permanent.1:",)),
-    Bad("empty name of a pool", b"[pools]\n'' = ['a']", ("pools.",)),
-    Bad("empty brief", b"[tools.a]\nbrief = ''", ("tools.a.brief:",)),
-    Bad("long brief", b"[tools.a]\nbrief = '" + b"w " * 101 + b"'", ("tools.a.brief:", "101")),
-    Bad("too few recent tools", b"recent_tools = 4", ("recent_tools:",)),
-    Bad("too many of a kind", b"[contexts.a]\nrecent_tools = 9", ("contexts.a.recent_tools:",)),
-    Bad("two words", b"[categories]\nbees = ['queen bee']", ("categories.bees.0:",)),
-    Bad("a task without tools", b"[tasks.a]\npatterns = ['a']", ("tasks.a.tools:",)),
-    Bad("chains", b"[chains.a]\ndescription = 'a'", ("chains: no longer supported", "one tool of your own server")),
-    Bad("no boolean", b"[tools.a]\nexternal = 'yes'", ("tools.a.external:",)),
+BAD: list[tuple[str, bytes, tuple[str, ...]]] = [
+    ("no TOML", b"permanent = [", ()),
+    ("a number without end", b"permanent = " + b"9" * 5_000, ()),
+    ("brackets without end", b"permanent = " + b"[" * 5_000, ()),
+    ("not UTF-8", b"permanent = ['\xe9']", ("byte 14",)),
+    ("unknown", b"colour = 1", ("colour:", "permanent", "[pools]")),
+    ("unknown of a tool", b"[tools.'a.b']\nrisks = 'read'", ('tools."a.b".risks:', "brief, category")),
+    ("a tool without quotes", b"[tools.a.b]\nbrief = 'x'", ("tools.a.b:", "quotes", '"server.tool"')),
+    ("no list", b"permanent = 'a.b'", ("permanent:",)),
+    ("no text", b"permanent = ['a', 1]", ("permanent.1:",)),
+    ("empty pattern", b"permanent = ['a', ' ']", ("permanent.1:",)),
+    ("empty name of a pool", b"[pools]\n'' = ['a']", ("pools.",)),
+    ("empty brief", b"[tools.a]\nbrief = ''", ("tools.a.brief:",)),
+    ("long brief", b"[tools.a]\nbrief = '" + b"w " * 101 + b"'", ("tools.a.brief:", "101")),
+    ("too few recent tools", b"recent_tools = 4", ("recent_tools:",)),
+    ("too many of a kind", b"[contexts.a]\nrecent_tools = 9", ("contexts.a.recent_tools:",)),
+    ("two words", b"[categories]\nbees = ['queen bee']", ("categories.bees.0:",)),
+    ("a task without tools", b"[tasks.a]\npatterns = ['a']", ("tasks.a.tools:",)),
+    ("chains", b"[chains.a]\ndescription = 'a'", ("chains: no longer supported", "one tool of your own server")),
+    ("no boolean", b"[tools.a]\nexternal = 'yes'", ("tools.a.external:",)),
 ]
 
 
-@pytest.mark.parametrize("case", GOOD, ids=lambda case: case.id)
-def test_valid_files_are_read(case: Good, tmp_path: Path):
+@pytest.mark.parametrize(("text", "expected"), [row[1:] for row in GOOD], ids=[row[0] for row in GOOD])
+def test_valid_files_are_read(text: str, expected: Preferences, tmp_path: Path):
     file = tmp_path / "packetgate.toml"
-    file.write_text(case.text, encoding="utf-8")
-    assert load_preferences(file) == case.expected
+    file.write_text(text, encoding="utf-8")
+    assert load_preferences(file) == expected
 
 
-@pytest.mark.parametrize("case", BAD, ids=lambda case: case.id)
-def test_an_invalid_setting_is_named(case: Bad, tmp_path: Path):
+@pytest.mark.parametrize(("text", "named"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
+def test_an_invalid_setting_is_named(text: bytes, named: tuple[str, ...], tmp_path: Path):
     file = tmp_path / "packetgate.toml"
-    file.write_bytes(case.text)
+    file.write_bytes(text)
     with pytest.raises(ConfigError) as caught:
         load_preferences(file)
-    for word in (str(file), *case.named):
+    for word in (str(file), *named):
         assert word in str(caught.value)
 
 
@@ -158,33 +134,3 @@ def test_unmatched_patterns_are_reported_with_their_setting():
         ("tools", "mail.send"),
     )
     assert len(said.unmatched_patterns([])) == 5
-
-
-def test_a_preferred_brief_is_in_prompts():
-    catalogue = preferring(mail=ToolPreference(brief="Post it."))
-    assert tool_text(catalogue["mail.send_letter"], "brief") == "- mail.send_letter: Post it."
-    assert "Send a letter." in tool_text(catalogue["mail.send_letter"], "full")
-
-
-def test_a_preferred_category_is_in_the_ledger_and_names_a_group():
-    assert "- mail (1 tool): post 1; send_letter" in preferring(mail=ToolPreference(category="post")).ledger
-    assert preferring(mail=ToolPreference(category="post")).group("POST") == ("mail.send_letter",)
-    assert Catalogue(SPECS).group("post") == ()
-
-
-def test_an_external_tool_comes_last_unless_the_request_asks_for_it():
-    def offered(catalogue: Catalogue, words: str) -> list[str]:
-        wanted = PaletteRequest(words=words, access=Access.READ, size=8, token_budget=2_000)
-        return [entry.tool_name for entry in choose_palette(wanted, catalogue).entries]
-
-    specs = [a_tool("notes.read_archive", "Read an old note."), a_tool("notes.read_note_today", "Read a note.")]
-    outside = Preferences(tools={"*_archive": ToolPreference(external=True)})
-    assert offered(Catalogue(specs), "xyzzy")[0] == "notes.read_archive"
-    assert offered(Catalogue(specs, preferences=outside), "xyzzy")[0] == "notes.read_note_today"
-    assert offered(Catalogue(specs, preferences=outside), "xyzzy on the web")[0] == "notes.read_archive"
-
-
-def test_a_tool_is_found_by_its_examples():
-    assert ranking_of(Catalogue(SPECS)).rank("who owes me an answer") == []
-    asked = preferring(mail=ToolPreference(examples=["Answer whom I owe one"]))
-    assert [hit.name for hit in ranking_of(asked).rank("who owes me an answer")] == ["mail.send_letter"]

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 from support.tool_specs import a_tool
-from support.tricky_schemas import SCHEMAS
 
-from packetgate.tools.checks.validation import MAX_ERRORS, check_params, coerce_params, value_errors
+from packetgate.tools.checks.validation import MAX_ERRORS, check_params, coerce_params
 
 INTEGER, NUMBER, STRING, BOOLEAN = ({"type": kind} for kind in ("integer", "number", "string", "boolean"))
 
@@ -77,7 +76,7 @@ UNCHANGED = [
     Case(INTEGER, value, value)
     for value in (
         *("5.7", "five", "", " ", " 5", "007", "+5", "1e3", "0x10", "\u0665", "9" * 40, "NaN"),
-        *(5.7, True, None, [5], {"n": 5}),
+        *(5.7, True, None, [5], {"n": 5}, 2**70),
     )
 ] + [
     Case(BOOLEAN, value, value) for value in ("yes", "on", "1", 1, 0, "", None)
@@ -149,17 +148,3 @@ def test_parameters_are_independent_and_not_modified_in_place():
     given = {"p": {"n": ["1"]}}
     assert coerce_params(a_tool("a.b", p=holding(n=listed(INTEGER))), given) == {"p": {"n": [1]}}
     assert given == {"p": {"n": ["1"]}}
-
-
-VALUES: list[Any] = ["5", "5.5", 5, 5.5, True, "true", None, "x", "", "[1]", '{"a": "1"}', ["1"], {"a": "1"}, [[]]]
-
-
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_with_any_schema_a_parameter_is_unchanged_or_valid(name: str):
-    spec = a_tool("a.b", schema=SCHEMAS[name])
-    for value in VALUES:
-        for parameter in [*spec.parameters, "unknown"]:
-            params = coerce_params(spec, {parameter: value})
-            if params[parameter] is not value:
-                assert value_errors(spec, {parameter: value})
-                assert value_errors(spec, params) == []

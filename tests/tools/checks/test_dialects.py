@@ -101,6 +101,7 @@ ROWS: list[tuple[Any, Any, Any]] = [
     ),
     (of(TEXT, **{"$schema": DRAFT_4, "id": "http://example.org/x"}), {"v": "x"}, {"v": 1}),
     (of(TEXT, **{"$schema": ""}), {"v": "x"}, {"v": 1}),
+    (of(TEXT, **{"$schema": "https://example.org/mine"}), {"v": "x"}, {"v": 1}),
 ]
 
 

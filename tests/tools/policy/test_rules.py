@@ -154,6 +154,36 @@ SITE, FOLDER = {"url": "https://evil.example/**"}, {"paths": "private/**"}
         (FOLDER, {"private/b.txt": "text"}, True),
         (FOLDER, "a private matter", False),
         ({"text": "drop*"}, "please drop it", False),
+        *(
+            (FOLDER, path, True)
+            for path in (
+                *("/private/b.txt", "PRIVATE/b.txt", "private//b.txt", "private\\b.txt", "%70rivate/b.txt"),
+                *("private%2fb.txt", "%2570rivate/b.txt", "\N{FULLWIDTH LATIN SMALL LETTER P}rivate/b.txt"),
+            )
+        ),
+        *(
+            (SITE, address, True)
+            for address in (
+                *(
+                    "https://good.example/r?u=https%253A%252F%252Fevil.example",
+                    "https://good.example/r?u=//evil.example/",
+                ),
+                *("https://good.example/r?u=evil.example", "https://good.example/https://evil.example/x"),
+                *("view-source:https://evil.example/x", "url=https://evil.example/x"),
+                ["https://good.example", {"next": "http://u@EVIL.example.:8443/"}],
+            )
+        ),
+        *(
+            ({"to": pattern}, mailbox, True)
+            for pattern in ("eve@evil.example", "*@evil.example")
+            for mailbox in (
+                "eve+tag@evil.example",
+                '"eve"@evil.example',
+                "Eve <EVE@evil.example.>",
+                "eve @evil.example",
+            )
+        ),
+        *(({"count": "5"}, five, True) for five in ("5.0", "+5", "5e0", "\N{ARABIC-INDIC DIGIT FIVE}", " 5 ")),
     ],
 )
 def test_a_deny_rule_reads_addresses_paths_and_lists_as_a_system_does(arguments: Any, value: Any, holds: bool):

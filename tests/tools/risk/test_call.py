@@ -76,12 +76,6 @@ def test_the_risk_of_sql(sql: str, risk: Risk):
     assert risk_of_sql(sql)[0] is risk
 
 
-def test_text_about_sql_is_no_sql():
-    assert not looks_like_sql("Delete the table from the notes, please")
-    assert not looks_like_sql("select a nice one")
-    assert looks_like_sql("  /* x */ delete from users")
-
-
 @pytest.mark.parametrize(
     ("spec", "params", "risk"),
     [
@@ -108,20 +102,6 @@ def test_the_risk_of_a_call_is_the_worse_of_tool_and_arguments(spec: ToolSpec, p
     judged = judge_call(spec, params)
     assert judged.risk is risk
     assert judged.reasons
-
-
-def test_changing_methods_and_actions_raise_a_read():
-    actions = {"enum": ["get", "delete"]}
-    spec = tool("get_dashboard", "Get it.", hint=True, trusted=True, method=TEXT, action=actions, uid=TEXT)
-    assert judge_call(spec, {"method": "GET", "action": "get"}).risk is R
-    assert judge_call(spec, {"method": "delete"}).reasons[0] == "its `method` says `delete`"
-    assert judge_call(spec, {"action": "delete"}).risk is W
-
-
-def test_an_address_outside_makes_a_call_open_world():
-    assert judge_call(SEARCH, {"query": "https://example.org/x"}).open_world
-    assert not judge_call(SEARCH, {"query": "http://localhost:80/x"}).open_world
-    assert "points outside: https://example.org/x" in judge_call(SEARCH, {"query": "https://example.org/x"}).reasons[-1]
 
 
 def test_arguments_raise_a_tool_that_the_user_calls_a_read():
@@ -161,6 +141,9 @@ def test_a_deeply_nested_argument_is_execution():
         ("/**/" * 4_000 + "delete from t", True),
         ("-- a\n" * 4_000, False),
         ("/*" * 10_000, False),
+        ("Delete the table from the notes, please", False),
+        ("select a nice one", False),
+        ("  /* x */ delete from users", True),
     ],
     ids=lambda value: str(value)[:20],
 )

@@ -54,6 +54,7 @@ def judged(name: str, description: str = "", hints: Hints | None = None, *, trus
         ("get_or_create_page", "Get a page, or create it.", {"title": TEXT}, W),
         ("search_and_replace", "Search and replace in a file.", {"path": TEXT}, W),
         ("browser_click", "Click an element.", {"ref": TEXT}, W),
+        ("frobnicate", "", {}, W),
         ("run_command", "Run a command.", {"command": TEXT}, X),
         ("evaluate", "Evaluate JavaScript in the page.", {"script": TEXT}, X),
         ("cypher_query", "Run Cypher.", {"query": TEXT | {"description": "A Cypher query."}}, X),
@@ -86,12 +87,6 @@ def test_a_tool_whose_text_is_not_understood_is_a_write(name: str, description: 
         found = judged(name, description, hints, trusted=trusted)
         assert found.apparent_risk is found.risk is W
         assert why in found.reasons[:2]
-
-
-def test_a_tool_without_known_words_is_a_write():
-    found = judged("frobnicate")
-    assert found.risk is W
-    assert found.reasons
 
 
 def test_a_huge_definition_is_judged_quickly():

@@ -76,11 +76,3 @@ def test_a_file_is_stored_unchanged_and_not_read_as_text(kept: ResultStore):
         assert kept.keep(bytes(MAX_STORED_BYTES + 1)) == ""
     assert kept.file(handle, "two") is None
     assert kept.file(f"{HANDLE_PREFIX}{'a' * 5_000}", "one") is None
-
-
-def test_files_replace_older_ones(kept: ResultStore, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(result_store, "_MAX_TOTAL_BYTES", 1_000)
-    with session_results("one"):
-        first, second = kept.keep(bytes(600)), kept.keep(bytes(600))
-    assert kept.file(first, "one") is None
-    assert kept.file(second, "one") is not None

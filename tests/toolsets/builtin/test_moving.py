@@ -1,3 +1,5 @@
+"""`ai.move`, `ai.copy`, `ai.delete` and `ai.make_folder`."""
+
 import stat
 
 import pytest
@@ -6,102 +8,77 @@ import pytest
 @pytest.fixture
 def files(folder):
     (folder / "docs").mkdir()
+    (folder / "empty").mkdir()
     (folder / "docs" / "plan.md").write_text("plan\n")
     (folder / "notes.txt").write_text("notes\n")
     (folder / "LICENSE").write_text("free\n")
+    (folder / "link").symlink_to("notes.txt")
     return folder
 
 
 @pytest.mark.parametrize(
-    ("path", "destination", "told", "there"),
+    ("tool", "path", "destination", "told", "there"),
     [
-        ("notes.txt", "docs", "Moved notes.txt to docs/notes.txt", "docs/notes.txt"),
-        ("notes.txt", "docs/", "Moved notes.txt to docs/notes.txt", "docs/notes.txt"),
-        ("notes.txt", "archive", "Moved notes.txt to archive/notes.txt", "archive/notes.txt"),
-        ("notes.txt", "archive/2026/", "Moved notes.txt to archive/2026/notes.txt", "archive/2026/notes.txt"),
-        ("notes.txt", "ideas.txt", "Renamed notes.txt to ideas.txt", "ideas.txt"),
-        ("docs/plan.md", "roadmap.md", "Renamed docs/plan.md to docs/roadmap.md", "docs/roadmap.md"),
-        ("docs/plan.md", "./roadmap.md", "Moved docs/plan.md to roadmap.md", "roadmap.md"),
-        ("docs/plan.md", ".", "Moved docs/plan.md to plan.md", "plan.md"),
-        ("docs/plan.md", "plan.md", "Moved docs/plan.md to plan.md", "plan.md"),
-        ("LICENSE", "COPYING", "Renamed LICENSE to COPYING", "COPYING"),
-        ("docs", "papers", "Renamed docs to papers", "papers/plan.md"),
+        *(
+            ("move", path, destination, f"Moved {path} to {there}", there)
+            for path, destination, there in (
+                ("notes.txt", "docs", "docs/notes.txt"),
+                ("notes.txt", "docs/", "docs/notes.txt"),
+                ("notes.txt", "archive", "archive/notes.txt"),
+                ("notes.txt", "archive/2026/", "archive/2026/notes.txt"),
+                ("docs/plan.md", "./roadmap.md", "roadmap.md"),
+                ("docs/plan.md", ".", "plan.md"),
+                ("docs/plan.md", "plan.md", "plan.md"),
+                ("link", "docs/", "docs/link"),
+            )
+        ),
+        ("move", "notes.txt", "ideas.txt", "Renamed notes.txt to ideas.txt", "ideas.txt"),
+        ("move", "docs/plan.md", "roadmap.md", "Renamed docs/plan.md to docs/roadmap.md", "docs/roadmap.md"),
+        ("move", "LICENSE", "COPYING", "Renamed LICENSE to COPYING", "COPYING"),
+        ("move", "docs", "papers", "Renamed docs to papers", "papers/plan.md"),
+        ("copy", "notes.txt", "backup/", "Copied notes.txt to backup/notes.txt: 6 bytes", "backup/notes.txt"),
+        ("delete", "notes.txt", None, "Deleted notes.txt: 6 bytes", None),
+        ("delete", "link", None, "Deleted link", None),
+        ("delete", "empty", None, "Deleted ", None),
+        ("make_folder", "a/b", None, "Made the folder a/b", "a/b"),
     ],
 )
-async def test_files_and_folders_are_moved(succeed, files, path, destination, told, there):
-    dry = await succeed("ai.move", path=path, destination=destination)
-    assert dry.removeprefix("Would ").split()[1:] == told.split()[1:]
-    assert (files / path).exists()
-
-    assert await succeed("ai.move", path=path, destination=destination, dry_run=False) == told
-    assert (files / there).exists()
-    assert not (files / path).exists()
+async def test_files_and_folders_are_changed_after_a_dry_run(succeed, files, tool, path, destination, told, there):
+    (files / "notes.txt").chmod(0o640)
+    arguments = {"path": path, **({"destination": destination} if destination else {})}
+    before = sorted(files.rglob("*"))
+    dry = await succeed(f"ai.{tool}", **arguments)
+    assert dry.startswith("Would ")
+    assert dry.split(" ", 2)[2].startswith(told.split(" ", 1)[1])
+    assert sorted(files.rglob("*")) == before
+    assert (await succeed(f"ai.{tool}", **arguments, dry_run=False)).startswith(told)
+    assert there is None or (files / there).is_symlink() or (files / there).exists()
+    assert (files / path).exists() is (tool in {"copy", "make_folder"})
+    if tool == "copy":
+        assert stat.S_IMODE((files / there).stat().st_mode) == 0o640
+        assert (files / there).read_text() == "notes\n"
+    if path == "link":
+        assert (files / "notes.txt").exists()
+        assert not (files / "link").is_symlink()
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
 @pytest.mark.parametrize(
     ("tool", "path", "destination", "says"),
     [
-        (
-            "ai.move",
-            "notes.txt",
-            "docs/plan.md",
-            "docs/plan.md already exists: choose another name, or delete it first",
-        ),
-        ("ai.copy", "notes.txt", "LICENSE", "LICENSE already exists: choose another name, or delete it first"),
-        ("ai.move", "docs", "docs/inner", "cannot be moved into itself"),
-        ("ai.move", ".", "docs", "the working folder itself"),
-        ("ai.move", "gone.txt", "docs", "gone.txt does not exist"),
-        ("ai.move", "notes.txt", "../out.txt", "outside the working folder"),
-        ("ai.copy", "notes.txt", "../", "outside the working folder"),
-        ("ai.copy", "docs", "papers", "docs is not a file"),
+        ("move", "notes.txt", "docs/plan.md", "docs/plan.md already exists: choose another name, or delete it first"),
+        ("copy", "notes.txt", "LICENSE", "LICENSE already exists: choose another name, or delete it first"),
+        ("move", "docs", "docs/inner", "cannot be moved into itself"),
+        ("move", ".", "docs", "the working folder itself"),
+        ("move", "gone.txt", "docs", "gone.txt does not exist"),
+        ("move", "notes.txt", "../out.txt", "outside the working folder"),
+        ("copy", "notes.txt", "../", "outside the working folder"),
+        ("copy", "docs", "papers", "docs is not a file"),
+        ("delete", "docs", None, "not empty: first move or delete its content. It contains: plan.md"),
+        ("make_folder", "docs", None, "already exists"),
     ],
 )
-async def test_unsafe_moves_and_copies_are_refused(fail, files, unchanged, tool, path, destination, says, dry_run):
+async def test_unsafe_changes_are_refused(fail, files, unchanged, tool, path, destination, says, dry_run):
     unchanged()
-
-    assert says in await fail(tool, path=path, destination=destination, dry_run=dry_run)
-
-
-async def test_files_are_copied(succeed, files):
-    (files / "notes.txt").chmod(0o640)
-
-    told = await succeed("ai.copy", path="notes.txt", destination="backup/", dry_run=False)
-
-    assert told == "Copied notes.txt to backup/notes.txt: 6 bytes"
-    assert (files / "notes.txt").read_text() == (files / "backup/notes.txt").read_text() == "notes\n"
-    assert stat.S_IMODE((files / "backup/notes.txt").stat().st_mode) == 0o640
-    assert [entry.name for entry in (files / "backup").iterdir()] == ["notes.txt"]
-
-
-async def test_files_and_empty_folders_are_deleted(succeed, fail, files):
-    assert (await succeed("ai.delete", path="notes.txt")).startswith("Would delete notes.txt: 6 bytes")
-    assert (files / "notes.txt").exists()
-
-    assert await succeed("ai.delete", path="notes.txt", dry_run=False) == "Deleted notes.txt: 6 bytes"
-    assert not (files / "notes.txt").exists()
-    assert "not empty: first move or delete its content. It contains: plan.md" in await fail(
-        "ai.delete", path="docs", dry_run=False
-    )
-    await succeed("ai.delete", path="docs/plan.md", dry_run=False)
-    await succeed("ai.delete", path="docs", dry_run=False)
-    assert not (files / "docs").exists()
-
-
-async def test_a_link_is_moved_and_deleted_without_its_target(succeed, files):
-    (files / "link").symlink_to("notes.txt")
-
-    await succeed("ai.move", path="link", destination="docs/", dry_run=False)
-    assert (files / "docs" / "link").is_symlink()
-    await succeed("ai.delete", path="docs/link", dry_run=False)
-
-    assert (files / "notes.txt").exists()
-    assert not (files / "docs" / "link").is_symlink()
-
-
-async def test_folders_are_made(succeed, fail, files):
-    assert await succeed("ai.make_folder", path="a/b") == "Would make the folder a/b"
-    assert not (files / "a").exists()
-    await succeed("ai.make_folder", path="a/b", dry_run=False)
-    assert (files / "a" / "b").is_dir()
-    assert "already exists" in await fail("ai.make_folder", path="a/b")
+    arguments = {"path": path, **({"destination": destination} if destination else {})}
+    assert says in await fail(f"ai.{tool}", **arguments, dry_run=dry_run)

@@ -7,7 +7,7 @@ from zlib import crc32
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from packetgate.toolsets.builtin.corpus import Corpus, fts_query, split_into_chunks
+from packetgate.toolsets.builtin.corpus import Corpus, split_into_chunks
 from packetgate.toolsets.builtin.files import Root
 from packetgate.toolsets.servers.opening import builtin_servers
 
@@ -73,48 +73,33 @@ def paths(found):
 
 async def test_a_hit_has_path_lines_score_and_text(query, library):
     found, text = await query("Which calls are reviewed?")
-
     assert (found["search"], found["files_searched"]) == ("lexical", 3)
-    assert found["hits"][0] | {"score": None} == {
-        "path": "docs/gate.md",
-        "first_line": 1,
-        "last_line": 1,
-        "score": None,
-        "text": "The gate reviews every call before it runs.",
-    }
+    hit = {"path": "docs/gate.md", "first_line": 1, "last_line": 1}
+    assert found["hits"][0].items() >= {**hit, "text": "The gate reviews every call before it runs."}.items()
     assert found["hits"][0]["score"] > 0
     assert text.startswith("1 hit for 'Which calls are reviewed?' in 3 files, by words.\n\ndocs/gate.md, lines 1 to 1")
+    found, text = await query("zebra")
+    assert found["hits"] == []
+    assert text.startswith("NO HITS: nothing in 3 files matches 'zebra'")
 
 
 async def test_a_name_counts_more_than_a_mention(query, folder):
     (folder / "a.md").write_text("see packets, and other things that are told here\n")
     (folder / "packets.md").write_text("see here, and other things that are told here\n")
-
     assert paths((await query("packets"))[0]) == ["packets.md", "a.md"]
 
 
 @pytest.mark.parametrize(
-    "text", ['gate"', "gate AND", "NEAR(gate)", "path:gate*", "gate^2 - (", "NOT gate", "{gate} : x"]
+    "text",
+    ['gate"', "gate AND", "NEAR(gate)", "path:gate*", "gate^2 - (", "NOT gate", "{gate} : x", "What is the gate?"],
 )
-async def test_syntax_characters_in_a_query_are_ignored(query, library, text):
+async def test_syntax_characters_and_common_words_in_a_query_are_ignored(query, library, text):
     assert "docs/gate.md" in paths((await query(text))[0])
-
-
-def test_common_words_count_only_without_others():
-    assert fts_query("What is the gate?") == '"gate"'
-    assert fts_query("who is it") == '"who" OR "is" OR "it"'
 
 
 @pytest.mark.parametrize("text", ["???", "  "])
 async def test_a_query_without_a_word_is_refused(fail, library, text):
     assert "in words" in await fail("embedding.query", query=text)
-
-
-async def test_a_query_without_hits_is_reported(query, library):
-    found, text = await query("zebra")
-
-    assert found["hits"] == []
-    assert text.startswith("NO HITS: nothing in 3 files matches 'zebra'")
 
 
 async def test_hits_are_limited_and_do_not_overlap(query, folder):
@@ -179,14 +164,6 @@ def test_chunks_cover_every_line(lines):
     assert all(chunk.last_line - chunk.first_line < 40 for chunk in chunks)
     assert all(chunk.text.split()[0] == str(chunk.first_line) for chunk in chunks)
     assert all(chunk.text.split()[-1] == str(chunk.last_line) for chunk in chunks)
-
-
-def test_a_very_long_line_becomes_many_chunks():
-    chunks = list(split_into_chunks("a", "x" * 100_000))
-
-    assert len(chunks) > 1
-    assert {(chunk.first_line, chunk.last_line) for chunk in chunks} == {(1, 1)}
-    assert all(len(chunk.text) <= 40 * 501 for chunk in chunks)
 
 
 async def test_embeddings_find_the_meaning_and_embed_only_changed_files(query_embedded, embeddings, library):

@@ -25,7 +25,6 @@ def names_in(folder):
 async def test_every_mode_creates_a_missing_file(succeed, folder, mode):
     assert (await succeed("ai.write", **NEW, mode=mode)).startswith("Would create docs/new/a.txt: 2 lines, 8 bytes\n")
     assert not (folder / "docs").exists()
-
     assert await succeed("ai.write", **NEW, mode=mode, dry_run=False) == "Created docs/new/a.txt: 2 lines, 8 bytes"
     assert (folder / "docs/new/a.txt").read_bytes() == b"one\ntwo\n"
     assert names_in(folder / "docs/new") == ["a.txt"]
@@ -34,67 +33,48 @@ async def test_every_mode_creates_a_missing_file(succeed, folder, mode):
 @pytest.mark.parametrize(
     ("tool", "arguments", "start", "end"),
     [
-        ("ai.write", {"content": "new\n", "mode": "overwrite"}, "Would overwrite a.txt: 1 line, 4 bytes", "+new"),
-        ("ai.write", {"content": "new\n", "mode": "append"}, "Would append 1 line, 4 bytes to a.txt", "+new"),
-        ("ai.edit", {"old_text": "three", "new_text": "3"}, "Would change 1 place in a.txt", "-three\n+3\n two"),
-        ("ai.edit", {"old_text": "two", "new_text": "2", "every": True}, "Would change 2 places in a.txt", "-two\n+2"),
-        ("ai.append", {"text": "four"}, "Would append 1 line to a.txt", "+four"),
-        ("ai.append", {"text": "four", "path": "new/b.txt"}, "Would create new/b.txt with 1 line", "+four"),
+        ("write", {"content": "new\n", "mode": "overwrite"}, "Would overwrite a.txt: 1 line, 4 bytes", "+new"),
+        ("write", {"content": "new\n", "mode": "append"}, "Would append 1 line, 4 bytes to a.txt", "+new"),
+        ("edit", {"old_text": "three", "new_text": "3"}, "Would change 1 place in a.txt", "-three\n+3\n two"),
+        ("edit", {"old_text": "two", "new_text": "2", "every": True}, "Would change 2 places in a.txt", "-two\n+2"),
+        ("append", {"text": "four"}, "Would append 1 line to a.txt", "+four"),
+        ("append", {"text": "four", "path": "new/b.txt"}, "Would create new/b.txt with 1 line", "+four"),
+        ("write", {"path": "b.txt", "content": "x\n" * 5000}, "Would create b.txt", "\n+x" * 5000),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:50],
 )
-async def test_a_dry_run_shows_the_difference(succeed, file, unchanged, tool, arguments, start, end):
-    unchanged()
-
-    answer = await succeed(tool, **{"path": "a.txt", **arguments})
-
+async def test_a_dry_run_shows_the_difference_and_the_change_keeps_the_mode(
+    succeed, file, folder, tool, arguments, start, end
+):
+    file.chmod(0o640)
+    answer = await succeed(f"ai.{tool}", **{"path": "a.txt", **arguments})
     assert answer.startswith(start)
     assert "\n@@ " in answer
     assert answer.endswith(end)
-
-
-async def test_a_difference_is_complete_or_replaced_by_a_reason(succeed, folder):
-    (folder / "a.txt").write_text("same\n")
-    (folder / "a.bin").write_bytes(b"\0\1")
-    overwrite = {"mode": "overwrite"}
-
-    assert (await succeed("ai.write", path="b.txt", content="x\n" * 5000)).count("\n+x") == 5000
-    assert "no difference shown" in await succeed("ai.write", path="b.txt", content="x" * 200_001)
-    assert "no difference shown" in await succeed("ai.write", path="a.bin", content="x", **overwrite)
-    changed = await succeed("ai.write", path="a.txt", content="same", **overwrite)
-    assert changed.endswith("+same\n\\ No newline at end of file")
-    assert (await succeed("ai.write", path="a.txt", content="same\n", **overwrite)).endswith(
-        "[the text stays the same]"
-    )
+    assert (names_in(folder), file.read_bytes()) == (["a.txt"], TEXT)
+    with file.open("rb") as reader:
+        await succeed(f"ai.{tool}", **{"path": "a.txt", **arguments}, dry_run=False)
+        assert reader.read() == TEXT, "an open reader still sees the old text"
+    assert (file.read_bytes() != TEXT) is ("path" not in arguments)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert len(names_in(folder)) == 1 + ("path" in arguments)
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments"),
+    ("path", "content", "end"),
     [
-        ("ai.write", {"content": "new\n", "mode": "overwrite"}),
-        ("ai.edit", {"old_text": "one", "new_text": "1"}),
-        ("ai.append", {"text": "x"}),
+        ("b.txt", "x" * 200_001, "no difference shown"),
+        ("a.bin", "x", "no difference shown"),
+        ("a.txt", TEXT.decode().rstrip("\n"), "+two\n\\ No newline at end of file"),
+        ("a.txt", TEXT.decode(), "[the text stays the same]"),
     ],
+    ids=["too long", "no text", "no newline", "the same"],
 )
-async def test_a_file_is_replaced_atomically_and_keeps_its_mode(succeed, file, tool, arguments):
-    file.chmod(0o640)
-
-    with file.open("rb") as reader:
-        await succeed(tool, path="a.txt", **arguments, dry_run=False)
-        assert reader.read() == TEXT, "an open reader still sees the old text"
-
-    assert file.read_bytes() != TEXT
-    assert stat.S_IMODE(file.stat().st_mode) == 0o640
-    assert names_in(file.parent) == ["a.txt"]
-
-
-@pytest.mark.parametrize("dry_run", [True, False])
-async def test_create_replaces_nothing(fail, file, unchanged, dry_run):
-    unchanged()
-
-    assert "a.txt already exists: choose another name, or set mode=overwrite or mode=append" in await fail(
-        "ai.write", path="a.txt", content="new\n", dry_run=dry_run
-    )
+async def test_a_difference_is_complete_or_replaced_by_a_reason(succeed, file, folder, path, content, end):
+    (folder / "a.bin").write_bytes(b"\0\1")
+    answer = await succeed("ai.write", path=path, content=content, mode="overwrite")
+    assert end in answer
+    assert answer.endswith(end) or end == "no difference shown"
 
 
 async def test_only_one_of_concurrent_creations_succeeds(call, folder):
@@ -120,6 +100,8 @@ async def test_a_link_inside_the_folder_stays_a_link(succeed, file, folder):
 @pytest.mark.parametrize(
     ("tool", "arguments", "reason"),
     [
+        ("ai.write", {"content": "new\n"}, "already exists: choose another name, or set mode=overwrite or mode=append"),
+        ("ai.write", {"content": "new\n", "dry_run": True}, "a.txt already exists: choose another name"),
         ("ai.write", {"path": ".", "content": "x", "mode": "overwrite"}, "is a folder"),
         ("ai.write", {"path": "a.txt/b.txt", "content": "x"}, "Not a directory"),
         ("ai.write", {"path": "pipe", "content": "x", "mode": "overwrite"}, "not a regular file"),

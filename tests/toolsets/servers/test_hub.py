@@ -1,15 +1,18 @@
-"""The hub over servers of this process: lists, calls, and independence of servers."""
+"""The hub over servers of this process, also by HTTP: lists, calls, and independence of servers."""
 
 import asyncio
+from pathlib import Path
+from typing import Literal
 
 import pytest
-from fastmcp import Context, FastMCP
-from mcp_types import ToolListChangedNotification
-from support.mcp_servers import RawTool, echoing, in_process, until
+from fastmcp import FastMCP
+from support.mcp_servers import echoing, in_process, over_http
 
 from packetgate.state.codes import Code
 from packetgate.state.errors import CallRefusedError, LostCallError
+from packetgate.toolsets.servers.config import ServerConfig
 from packetgate.toolsets.servers.hub import McpHub
+from packetgate.toolsets.servers.opening import new_connection
 
 
 async def test_tools_of_all_servers_have_canonical_names():
@@ -32,26 +35,6 @@ async def test_only_canonical_names_are_called(name: str):
         await hub.catalogue()
         with pytest.raises(CallRefusedError, match=repr(name)):
             await hub.call(name, {"text": "x"})
-
-
-async def test_a_new_tool_is_listed_after_list_changed():
-    server = echoing("a")
-
-    @server.tool
-    async def install_plugin(context: Context) -> str:
-        """Add a tool."""
-        server.add_tool(RawTool(name="get_news", description="Get the news.", parameters={"type": "object"}))
-        await context.send_notification(ToolListChangedNotification())
-        return "installed"
-
-    connection = in_process(server)
-    async with McpHub([connection]) as hub:
-        assert "a.get_news" not in await hub.catalogue()
-        await hub.call("a.install_plugin", {})
-        await until(lambda: connection.stale)
-        assert "a.get_news" in await hub.catalogue()
-        assert (await hub.call("a.get_news", {})).output == "ran"
-        assert not connection.stale
 
 
 async def test_a_server_without_tools_has_a_problem():
@@ -126,3 +109,29 @@ async def test_a_timed_out_call_is_lost_and_not_sent_again(risk: str):
         assert caught.value.code is Code.CALL_TIMED_OUT
         assert asked == [risk]
         assert (await hub.call("a.echo", {"text": "still here"})).output == "a says still here"
+
+
+@pytest.mark.parametrize(
+    ("transport", "path", "entry"),
+    [
+        ("http", "/mcp", {}),
+        ("http", "/mcp", {"transport": "http"}),
+        ("sse", "/mcp", {"transport": "sse"}),
+        ("sse", "/sse", {}),
+    ],
+)
+async def test_a_server_is_reached(tmp_path: Path, transport: Literal["http", "sse"], path: str, entry: dict[str, str]):
+    async with over_http(echoing("far"), transport, path) as url:
+        far = new_connection(ServerConfig("far", {"url": url, **entry}), tmp_path)
+        async with McpHub([far], patience_s=20) as hub:
+            assert "far.echo" in await hub.catalogue(), far.problem
+            assert (await hub.call("far.echo", {"text": "hi"})).output == "far says hi"
+
+
+async def test_a_wrong_path_is_named(tmp_path: Path):
+    async with over_http(echoing("far"), "http") as url:
+        far = new_connection(ServerConfig("far", {"url": f"{url}/nowhere"}), tmp_path)
+        async with McpHub([far], patience_s=20) as hub:
+            assert "far.echo" not in await hub.catalogue()
+            assert far.state == "failed"
+            assert "Not Found" in far.problem

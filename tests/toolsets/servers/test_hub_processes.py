@@ -9,7 +9,6 @@ from fastmcp import FastMCP
 from support.mcp_servers import SCRIPT, StdioServer, alive, in_process, until
 from support.programs import descendants
 
-from packetgate.state.codes import Code
 from packetgate.state.errors import LostCallError, ServerError
 from packetgate.toolsets.servers.config import ServerConfig
 from packetgate.toolsets.servers.connection import Connection
@@ -54,15 +53,6 @@ async def test_a_server_that_does_not_start_has_a_problem(
         assert (dead.name, dead.state, dead.tools) == ("dead", "failed", 0)
         assert says in dead.problem
         assert "\n" not in dead.problem
-
-
-@pytest.mark.parametrize("url", ["ftp://x", "http://[", "http://localhost:99999/mcp", "http://127.0.0.1:9/mcp"])
-async def test_a_bad_address_does_not_affect_other_servers(tmp_path: Path, url: str):
-    far = new_connection(ServerConfig("far", {"url": url}), tmp_path)
-    async with McpHub([far, in_process(clock)]) as hub:
-        assert list(await hub.catalogue()) == ["clock.get_time"]
-        assert hub.health()[1].state == "failed"
-        assert hub.health()[1].problem
 
 
 async def test_a_slow_server_joins_later(tmp_path: Path):
@@ -112,14 +102,6 @@ async def test_reads_on_a_killed_server_share_one_new_process(tmp_path: Path):
         assert hub.health()[1].state == "ready"
 
 
-async def test_a_read_is_retried_if_the_server_dies_in_it(tmp_path: Path):
-    server = StdioServer(tmp_path, "notes")
-    async with McpHub([server.connection]) as hub:
-        await hub.catalogue()
-        assert (await hub.call("notes.read_once_killed", {})).output == "read at last"
-        assert len(server.pids) == 2
-
-
 async def test_a_write_is_not_retried_if_the_server_dies_in_it(tmp_path: Path):
     server = StdioServer(tmp_path, "notes")
     async with McpHub([server.connection, in_process(clock)]) as hub:
@@ -152,17 +134,6 @@ async def test_a_server_that_stays_dead_is_not_called(tmp_path: Path):
             await hub.call("notes.get_pid", {})
         assert list(await hub.catalogue()) == ["clock.get_time"]
         assert (tmp_path / "logs" / "notes.log").read_text() == "gone for good\n"
-        assert await others_answer(hub)
-
-
-async def test_the_configured_timeout_applies(tmp_path: Path):
-    server = StdioServer(tmp_path, "notes", timeout=1000)
-    async with McpHub([server.connection, in_process(clock)]) as hub:
-        await hub.catalogue()
-        with pytest.raises(LostCallError, match="'notes'") as caught:
-            await hub.call("notes.read_never", {})
-        assert caught.value.code is Code.CALL_TIMED_OUT
-        assert server.lines("read") == ["read_never"]
         assert await others_answer(hub)
 
 

@@ -1,18 +1,13 @@
 """Published servers, installed and started by `npx` and `uvx` as a user's mcp.json would."""
 
-import asyncio
 import json
-import os
-import signal
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from support.mcp_servers import until
-from support.programs import descendants, require
+from support.programs import require
 
-from packetgate.state.errors import LostCallError
 from packetgate.state.routing import Risk
 from packetgate.toolsets.servers.config import load_config
 from packetgate.toolsets.servers.hub import McpHub
@@ -41,19 +36,6 @@ async def hub(folder: Path, tmp_path: Path) -> AsyncIterator[McpHub]:
         yield hub
 
 
-def processes_of(word: str) -> list[int]:
-    return [pid for pid, command in descendants().items() if word in command]
-
-
-async def kill(word: str) -> None:
-    """Kill every process of a server, including `npx` or `uvx`."""
-    victims = processes_of(word)
-    assert victims
-    for pid in victims:
-        os.kill(pid, signal.SIGKILL)
-    await until(lambda: not set(victims) & set(descendants()))
-
-
 async def tells_the_time(hub: McpHub) -> bool:
     before = datetime.now(UTC).replace(microsecond=0)
     result = await hub.call("time.get_current_time", {"timezone": "UTC"})
@@ -79,20 +61,3 @@ async def test_both_servers_answer(hub: McpHub, folder: Path):
     result = await hub.call("files.read_text_file", {"path": str(folder.parent / "mcp.json")})
     assert not result.success
     assert str(folder) in (result.error or "")
-
-
-async def test_a_killed_server_does_not_affect_the_other_and_a_write_is_not_sent_twice(hub: McpHub, folder: Path):
-    await hub.catalogue()
-    await kill("mcp-server-time")
-    assert await reads_the_note(hub, folder)
-    assert await tells_the_time(hub)
-
-    await kill(str(folder))
-    write = hub.call("files.write_file", {"path": str(folder / "new.txt"), "content": "x"})
-    (written,) = await asyncio.gather(write, return_exceptions=True)
-    if isinstance(written, LostCallError):  # it was sent to the dead process
-        assert not (folder / "new.txt").exists()
-        assert processes_of(str(folder)) == []
-    else:  # it was sent to a new process
-        assert (folder / "new.txt").read_text() == "x"
-    assert await tells_the_time(hub)
