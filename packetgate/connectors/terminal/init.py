@@ -20,7 +20,6 @@ from packetgate.connectors.client_settings import (
     write,
 )
 from packetgate.connectors.options import settings_from
-from packetgate.connectors.rendering import safe_text
 from packetgate.connectors.terminal.reading import LineReader, is_at_terminal, reader
 from packetgate.graph.composition import model_pool
 from packetgate.graph.settings import DEFAULT_CONFIG, DEFAULT_PREFERENCES, Settings
@@ -175,15 +174,13 @@ def _write_servers(path: Path, entries: dict[str, Any], data: Path) -> None:
 
 
 def _show(discovery: FoundModels, servers: dict[str, Any]) -> None:
-    table = rendering.table("", "", "", "", right=(0, 2), wrapped=(1, 3), header=False)
-    for number, offer in enumerate(discovery.offers, 1):
-        size = f"{offer.size / 1e9:.1f} GB" if offer.size else ""
-        table.add_row(str(number), safe_text(offer.model), size, safe_text(offer.where, "dim"))
-    for name, variable in discovery.keys:
-        table.add_row("", f"{name}:NAME", "hosted", safe_text(f"{variable} is set; choose it by a model's name", "dim"))
-    for name in servers:
-        table.add_row("", safe_text(name), "server", "")
-    rendering.console().print(table)
+    rows = [
+        (number, offer.model, f"{offer.size / 1e9:.1f} GB" if offer.size else "", offer.where)
+        for number, offer in enumerate(discovery.offers, 1)
+    ]
+    hosted = [("", f"{name}:NAME", "hosted", f"{key} is set: name a model of it") for name, key in discovery.keys]
+    copied = [("", name, "server", "") for name in servers]
+    rendering.console().print(rendering.table(("", "", "", ""), [*rows, *hosted, *copied], right=(0, 2)))
     for note in discovery.notes:
         _say(note)
     if not discovery.offers and not discovery.keys:

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,6 @@ from packetgate.tools.attached.media import MAX_PICTURE_BYTES
 from packetgate.tools.attached.parts import Part, message_part
 
 if TYPE_CHECKING:
-    from prompt_toolkit import PromptSession
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
@@ -26,29 +25,16 @@ def is_at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _is_piped() -> bool:
-    if is_at_terminal() and find_spec("prompt_toolkit") is None:
-        raise ConfigError("prompt_toolkit is not installed: pip install 'packetgate[terminal]'")
-    return not is_at_terminal()
+def reader(history: Path | None = None, completions: Mapping[str, str] | None = None) -> LineReader:
+    """Return a function that reads a message: Enter sends; Alt+Enter or a trailing backslash begins a new line.
 
-
-def reader() -> LineReader:
-    """Return a function that reads a line. It raises EOFError at the end, and InterruptedReadError on Ctrl-C."""
-    if _is_piped():
-        return read_pipe
-    from prompt_toolkit import PromptSession
-
-    return _reading(PromptSession())
-
-
-def message_reader(history: Path, completions: dict[str, str]) -> LineReader:
-    """Return a reader of messages: Enter sends; Alt+Enter or a trailing backslash begins a new line.
-
-    Ctrl-C clears the input. If the input is empty, Ctrl-C raises InterruptedReadError.
+    It raises EOFError at the end. Ctrl-C clears the input; if the input is empty, it raises InterruptedReadError.
     `completions` maps each completion to its description.
     """
-    if _is_piped():
+    if not is_at_terminal():
         return read_pipe
+    if find_spec("prompt_toolkit") is None:
+        raise ConfigError("prompt_toolkit is not installed: pip install 'packetgate[terminal]'")
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import WordCompleter
     from prompt_toolkit.styles import Style
@@ -58,22 +44,11 @@ def message_reader(history: Path, completions: dict[str, str]) -> LineReader:
         multiline=True,
         key_bindings=_keys(),
         prompt_continuation="...  ",
-        history=_history(history),
-        completer=WordCompleter([*completions], meta_dict=completions, sentence=True),
+        history=_history(history) if history else None,
+        completer=WordCompleter([*completions], meta_dict=completions, sentence=True) if completions else None,
         reserve_space_for_menu=6,
     )
-    return _reading(session)
 
-
-async def read_pipe(_prompt: str) -> str:
-    """Return the next line of standard input. Raise EOFError if no line is left."""
-    line: str = await asyncio.to_thread(sys.stdin.readline)
-    if not line:
-        raise EOFError
-    return line.rstrip("\n")
-
-
-def _reading(session: "PromptSession[str]") -> LineReader:
     async def read(prompt: str) -> str:
         try:
             # Ctrl-C is a key at a prompt. The library's own signal handling would remove the turn's handler.
@@ -83,6 +58,14 @@ def _reading(session: "PromptSession[str]") -> LineReader:
         return line
 
     return read
+
+
+async def read_pipe(_prompt: str) -> str:
+    """Return the next line of standard input. Raise EOFError if no line is left."""
+    line: str = await asyncio.to_thread(sys.stdin.readline)
+    if not line:
+        raise EOFError
+    return line.rstrip("\n")
 
 
 def _keys() -> "KeyBindings":
