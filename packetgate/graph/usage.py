@@ -11,7 +11,6 @@ from typing import Any
 from packetgate.gate.journal import CALL_REVIEWED, RecordedEntry
 from packetgate.graph.journal import DatabaseJournal
 from packetgate.state.base import Confidence, now
-from packetgate.state.channels import PROXY
 from packetgate.state.sections import ApprovalOutcome
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.evaluation.calibration import AnsweredCall
@@ -143,10 +142,3 @@ def usage_by_tool(turns: Iterable[PastTurn]) -> list[ToolUsage]:
         )
         tools.append(usage)
     return sorted(tools, key=lambda usage: (-usage.asked, -usage.executed, usage.tool))
-
-
-def count_proxy_sessions(turns: Iterable[PastTurn]) -> tuple[int, int]:
-    """Return the number of proxy sessions that set a context, and the number of all proxy sessions, with a call."""
-    # without the thread of a waiting call
-    proxied = [(tuple(turn.session_id.split("-")[:2]), turn.asked) for turn in turns if turn.origin == PROXY]
-    return len({session for session, asked in proxied if asked}), len({session for session, _ in proxied})

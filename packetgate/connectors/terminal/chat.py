@@ -29,7 +29,8 @@ from packetgate.connectors.rendering import say
 from packetgate.connectors.running import InterruptedReadError, error_line
 from packetgate.connectors.terminal.last_question import LastQuestion
 from packetgate.connectors.terminal.reading import file_part, is_at_terminal, reader
-from packetgate.connectors.terminal.turns import WAITING, ContextType, Terminal, turn_request, undo_message
+from packetgate.connectors.terminal.screen import WAITING, Terminal
+from packetgate.connectors.terminal.turns import ContextType, turn_request, undo_message
 from packetgate.connectors.turn import Continue, Say
 from packetgate.graph.composition import model_pool
 from packetgate.graph.settings import Settings

@@ -32,7 +32,7 @@ from packetgate.graph.composition import model_names, model_pool, open_tools
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
-from packetgate.graph.usage import count_proxy_sessions, read_turns, usage_by_tool
+from packetgate.graph.usage import read_turns, usage_by_tool
 from packetgate.models.options import MODEL
 from packetgate.ranking.store import delete_uses
 from packetgate.state.base import now
@@ -161,12 +161,8 @@ async def _show_usage(settings: Settings, name: str | None, session: str | None,
         "last used": lambda row: f"{row['last_used'].astimezone():%Y-%m-%d %H:%M}",
     }
     print_rows(rows, columns, as_json=as_json, right=(1, 3))
-    if as_json:
-        return
-    with_context, sessions = count_proxy_sessions(turns)
-    if sessions:
-        say(f"{with_context:,} of {counted(sessions, 'proxy session')} set a context ({with_context / sessions:.0%})")
-    say(f"{counted(len(turns), 'turn')} in the last {settings.usage_days} days (PACKETGATE_USAGE_DAYS)")
+    if not as_json:
+        say(f"{counted(len(turns), 'turn')} in the last {settings.usage_days} days (PACKETGATE_USAGE_DAYS)")
 
 
 async def policy(
