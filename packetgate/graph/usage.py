@@ -14,6 +14,7 @@ from packetgate.state.base import Confidence, now
 from packetgate.state.sections import ApprovalOutcome
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.evaluation.calibration import AnsweredCall
+from packetgate.tools.policy.trial import ProposedCall
 
 _ENDED = {f"call_{status}": status for status in ToolExecutionStatus}
 _DECIDED = {f"call_{outcome}": outcome for outcome in ApprovalOutcome}
@@ -58,6 +59,18 @@ async def read_turns(journal: DatabaseJournal, days: int) -> list[PastTurn]:
     """Return the turns of the last `days`, oldest first, without those of forgotten sessions."""
     events = {"turn_opened", "call_proposed", CALL_REVIEWED, *_ENDED, *_DECIDED}
     return past_turns(await journal.event_entries(*sorted(events), since=now() - timedelta(days=days)))
+
+
+async def proposed_calls(journal: DatabaseJournal, days: int) -> list[ProposedCall]:
+    """Return the calls that were proposed in the last `days`, oldest first."""
+    rows = await journal.event_entries("turn_opened", "call_proposed", since=now() - timedelta(days=days))
+    channels = {row.entry.packet_id: str(row.entry.detail["channel"]) for row in rows if "channel" in row.entry.detail}
+    return [
+        ProposedCall(row.at, str(row.entry.detail["tool_name"]), params, channels.get(row.entry.packet_id, "unknown"))
+        for row in rows
+        if row.entry.event == "call_proposed"
+        if isinstance(params := row.entry.detail.get("params"), dict)
+    ]
 
 
 def past_turns(rows: Iterable[RecordedEntry]) -> list[PastTurn]:

@@ -39,7 +39,7 @@ from packetgate.state.channels import SwitchHints
 from packetgate.state.errors import PacketgateError, RequestError, SessionError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.request import TurnRequest
-from packetgate.state.routing import ToolCall, ToolResult
+from packetgate.state.routing import ToolResult
 from packetgate.tools.attached.parts import Part
 
 _PROMPT = "you> "
@@ -205,14 +205,12 @@ class _Chat:
         await self._greet()
 
     async def rest(self, _: str) -> None:
-        routing = (await self._packet()).tool_routing
+        routing, terminal = (await self._packet()).tool_routing, self._terminal
         for call in routing.all_calls if routing else ():
-            say(await asyncio.to_thread(self._full_result, call), "")
-
-    def _full_result(self, call: ToolCall) -> str:
-        result = call.result or ToolResult(success=False)
-        file = self._terminal.results.file(result.handle, self._terminal.session) if result.handle else None
-        return f"{call.tool_name}:\n{file.read_text(errors='replace') if file else result.output}"
+            result = call.result or ToolResult(success=False)
+            file = terminal.results.file(result.handle, terminal.session) if result.handle else None
+            text = await asyncio.to_thread(file.read_text, errors="replace") if file else result.output
+            say(f"{call.tool_name}:\n{text}", "")
 
     async def reset(self, _: str) -> None:
         reply = await self._terminal.read(f"Delete session {self._terminal.session}? [y/N] ")

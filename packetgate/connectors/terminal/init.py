@@ -103,32 +103,28 @@ def _client_servers() -> dict[str, Any]:
 
 
 async def _choose_model(settings: Settings, discovery: FoundModels, read: LineReader | None) -> str | None:
-    if read is not None:
-        return await _ask_for_model(settings, discovery, read)
-    for offer in discovery.offers:
-        try:
-            return await _try_model(settings, offer.model)
-        except (ModelError, DecisionError) as error:
-            _say(f"{offer.model} cannot be used: {error}")
-    return None
-
-
-async def _ask_for_model(settings: Settings, discovery: FoundModels, read: LineReader) -> str | None:
-    default = "1" if discovery.offers else "none"
+    """Return the model that the user names, or without `read` the first that works; None for no model."""
+    names = [offer.model for offer in discovery.offers]
+    untried = iter([*names, "none"])
     while True:
-        reply = (await read(f"Which model? A number, a name, or none [{default}]: ")).strip() or default
+        if read is None:
+            reply = next(untried)
+        else:
+            default = "1" if names else "none"
+            reply = (await read(f"Which model? A number, a name, or none [{default}]: ")).strip() or default
         if reply.casefold() in NO_MODEL:
             return None
-        if reply.isdecimal() and int(reply) > len(discovery.offers):
-            _say(f"{reply}: the last number is {len(discovery.offers)}")
+        if reply.isdecimal() and int(reply) > len(names):
+            _say(f"{reply}: the last number is {len(names)}")
             continue
+        model = names[int(reply) - 1] if reply.isdecimal() else reply
         try:
-            model = await _try_model(settings, discovery.offers[int(reply) - 1].model if reply.isdecimal() else reply)
+            tried = await _try_model(settings, model)
         except (ModelError, DecisionError, ConfigError) as error:
-            _say(str(error))
+            _say(f"{model} cannot be used: {error}")
             continue
-        if model is None or await _confirms(read, "Use it?"):
-            return model
+        if tried is None or read is None or await _confirms(read, "Use it?"):
+            return tried
 
 
 async def _try_model(settings: Settings, model: str) -> str | None:

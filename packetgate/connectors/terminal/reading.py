@@ -1,11 +1,12 @@
 """Read user input: at a terminal with editing and history, from a pipe, from files and from options."""
 
 import asyncio
+import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from packetgate.connectors.running import InterruptedReadError
 from packetgate.graph.private_files import private_file
@@ -119,3 +120,34 @@ def file_part(path: Path) -> Part:
     except OSError as error:
         raise RequestError(f"{path} cannot be attached: {error.strerror or error}") from error
     return message_part(path.name, data)
+
+
+def read_edit(text: str) -> list[dict[str, Any] | str]:
+    """Return the parts of an edit: a JSON object of arguments, or for several calls a list of objects or words.
+
+    Raises:
+        RequestError: the text has another form.
+    """
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise RequestError(f"the edit is not JSON: {error.msg} at column {error.colno}") from error
+    parts = value if isinstance(value, list) else [value]
+    kinds = (dict, str) if isinstance(value, list) else dict
+    if not parts or not all(isinstance(part, kinds) for part in parts):
+        raise RequestError(
+            'an edit must be a JSON object of arguments, or a list of such objects or words such as "yes", not '
+            f"{text[:60]}"
+        )
+    return parts
+
+
+def decisions_of(edit: Sequence[dict[str, Any] | str], question: dict[str, Any]) -> dict[str, Any]:
+    """Return the decisions of an edit; each call keeps the arguments that the edit does not name."""
+    current = [request["args"] for request in question.get("action_requests") or ()]
+    decisions: list[Any] = [*edit]
+    for number, part in enumerate(edit):
+        if isinstance(part, dict):
+            before = current[number] if number < len(current) else {}
+            decisions[number] = {"type": "edit", "args": {"args": {**before, **part}}}
+    return {"decisions": decisions}

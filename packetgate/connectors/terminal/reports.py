@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,17 +31,16 @@ from packetgate.graph.composition import model_names, model_pool, open_tools
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
-from packetgate.graph.usage import read_turns, usage_by_tool
+from packetgate.graph.usage import proposed_calls, read_turns, usage_by_tool
 from packetgate.models.options import MODEL
 from packetgate.ranking.store import delete_uses
-from packetgate.state.base import now
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError
 from packetgate.state.printing import counted, printable, shorten
 from packetgate.state.routing import Risk
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import load_preferences
-from packetgate.tools.policy.trial import ProposedCall, try_rules
+from packetgate.tools.policy.trial import try_rules
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.toolsets.builtin.appeared import confirm as confirm_file
 
@@ -229,7 +227,7 @@ async def _list_policy(settings: Settings, *, every: bool, as_json: bool) -> Non
 
 async def _test_rules(settings: Settings, *, as_json: bool) -> None:
     rules = load_preferences(settings.preferences_path).policy.rules
-    calls = await _proposed_calls(settings)
+    calls = await proposed_calls(open_journal(settings), _TRIAL_DAYS)
     rows: list[dict[str, Any]] = []
     for number, trial in enumerate(try_rules(rules, calls)):
         matches = [(call, trial.rule.effect.value) for call in trial.matches]
@@ -250,19 +248,6 @@ async def _test_rules(settings: Settings, *, as_json: bool) -> None:
     print_rows(rows, columns, as_json=as_json)
     if not as_json:
         say(f"{counted(len(rules), 'rule')}, {counted(len(calls), 'call')} in the last {_TRIAL_DAYS} days")
-
-
-async def _proposed_calls(settings: Settings) -> list[ProposedCall]:
-    """Return the calls of the journal that were proposed in the last `_TRIAL_DAYS` days."""
-    since = now() - timedelta(days=_TRIAL_DAYS)
-    rows = await open_journal(settings).event_entries("turn_opened", "call_proposed", since=since)
-    channels = {row.entry.packet_id: str(row.entry.detail["channel"]) for row in rows if "channel" in row.entry.detail}
-    return [
-        ProposedCall(row.at, str(row.entry.detail["tool_name"]), params, channels.get(row.entry.packet_id, "unknown"))
-        for row in rows
-        if row.entry.event == "call_proposed"
-        if isinstance(params := row.entry.detail.get("params"), dict)
-    ]
 
 
 def _grant_state(grant: GrantStatus) -> str:

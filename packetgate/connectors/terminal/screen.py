@@ -1,7 +1,6 @@
 """Show turns on a terminal: their progress, questions, answers and traces; and read the replies."""
 
 import asyncio
-import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from packetgate.connectors import rendering
 from packetgate.connectors.running import InterruptedReadError
 from packetgate.connectors.sessions import AnswerPiece, Sessions
 from packetgate.connectors.terminal.last_question import LastQuestion
-from packetgate.connectors.terminal.reading import LineReader, is_at_terminal, reader
+from packetgate.connectors.terminal.reading import LineReader, decisions_of, is_at_terminal, read_edit, reader
 from packetgate.connectors.turn import (
     RESUMING,
     Answering,
@@ -268,37 +267,6 @@ class Terminal:
 
     def _answer_command(self, *reply: str) -> str:
         return " ".join([f"{self.program} answer", *reply, shlex.join(["--session", self.session, *self.options])])
-
-
-def read_edit(text: str) -> list[dict[str, Any] | str]:
-    """Return the parts of an edit: a JSON object of arguments, or for several calls a list of objects or words.
-
-    Raises:
-        RequestError: the text has another form.
-    """
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise RequestError(f"the edit is not JSON: {error.msg} at column {error.colno}") from error
-    parts = value if isinstance(value, list) else [value]
-    kinds = (dict, str) if isinstance(value, list) else dict
-    if not parts or not all(isinstance(part, kinds) for part in parts):
-        raise RequestError(
-            'an edit must be a JSON object of arguments, or a list of such objects or words such as "yes", not '
-            f"{text[:60]}"
-        )
-    return parts
-
-
-def decisions_of(edit: Sequence[dict[str, Any] | str], question: dict[str, Any]) -> dict[str, Any]:
-    """Return the decisions of an edit; each call keeps the arguments that the edit does not name."""
-    current = [request["args"] for request in question.get("action_requests") or ()]
-    decisions: list[Any] = [*edit]
-    for number, part in enumerate(edit):
-        if isinstance(part, dict):
-            before = current[number] if number < len(current) else {}
-            decisions[number] = {"type": "edit", "args": {"args": {**before, **part}}}
-    return {"decisions": decisions}
 
 
 def _remember_words(requests: list[dict[str, Any]]) -> list[str]:
