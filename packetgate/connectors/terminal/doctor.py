@@ -39,8 +39,8 @@ class Finding(NamedTuple):
     """The result of a check."""
 
     verdict: Literal["ok", "note", "bad"]
-    subject: str
-    text: str
+    what: str
+    how: str
 
 
 async def doctor(
@@ -59,12 +59,10 @@ async def doctor(
                     findings.append(finding)  # noqa: PERF401 - findings before an error count
             except PacketgateError as error:  # several checks may read the same unusable file
                 finding = Finding("bad", check.__name__.removeprefix("_"), f"{error} [{error.code}]")
-                if finding.text not in {earlier.text for earlier in findings}:
+                if finding.how not in {earlier.how for earlier in findings}:
                     findings.append(finding)
-    if as_json:
-        rendering.write_json([dict(zip(("verdict", "what", "how"), finding, strict=True)) for finding in findings])
-    else:
-        rendering.console().print(rendering.table(("", "", ""), findings))
+    columns = {"verdict": "verdict", "what": "what", "how": "how"}
+    rendering.print_rows([finding._asdict() for finding in findings], columns, as_json=as_json)
     return int(any(finding.verdict == "bad" for finding in findings))
 
 
@@ -81,13 +79,13 @@ async def _python(_settings: Settings) -> AsyncIterator[Finding]:
 
 
 async def _sessions(settings: Settings) -> AsyncIterator[Finding]:
-    await check_database(settings)
-    yield Finding("ok", "sessions", "PostgreSQL" if settings.database_url else str(settings.database))
     if settings.undo_path.exists():
         try:
             await asyncio.to_thread(check_sqlite, settings.undo_path)
         except sqlite3.Error as error:
             yield Finding("bad", "undo", database_problem(settings.undo_path, error, UNDO_CONTENT))
+    await check_database(settings)
+    yield Finding("ok", "sessions", "PostgreSQL" if settings.database_url else str(settings.database))
 
 
 async def _preferences(settings: Settings) -> AsyncIterator[Finding]:
