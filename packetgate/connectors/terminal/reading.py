@@ -122,8 +122,10 @@ def file_part(path: Path) -> Part:
     return message_part(path.name, data)
 
 
-def read_edit(text: str) -> list[dict[str, Any] | str]:
+def read_edit(text: str, source: str) -> list[dict[str, Any] | str]:
     """Return the parts of an edit: a JSON object of arguments, or for several calls a list of objects or words.
+
+    `source` is the option or the prompt, for errors.
 
     Raises:
         RequestError: the text has another form.
@@ -131,12 +133,12 @@ def read_edit(text: str) -> list[dict[str, Any] | str]:
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
-        raise RequestError(f"the edit is not JSON: {error.msg} at column {error.colno}") from error
+        raise RequestError(f"{source}: not JSON: {error.msg} at column {error.colno}") from error
     parts = value if isinstance(value, list) else [value]
     kinds = (dict, str) if isinstance(value, list) else dict
     if not parts or not all(isinstance(part, kinds) for part in parts):
         raise RequestError(
-            'an edit must be a JSON object of arguments, or a list of such objects or words such as "yes", not '
+            f'{source}: expected a JSON object of arguments, or a list of such objects or words such as "yes", not '
             f"{text[:60]}"
         )
     return parts

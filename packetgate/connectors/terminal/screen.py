@@ -236,7 +236,7 @@ class Terminal:
     async def _edit(self, question: dict[str, Any]) -> dict[str, Any]:
         while True:
             try:
-                return decisions_of(read_edit(await self.read(_NEW_VALUES)), question)
+                return decisions_of(read_edit(await self.read(_NEW_VALUES), "new values"), question)
             except RequestError as error:
                 rendering.say(str(error), "red")
 

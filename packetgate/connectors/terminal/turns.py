@@ -117,7 +117,7 @@ async def answer(
     The settings of the run that asked apply. Exit status 3 means that the turn waits for another answer.
     """
     options = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url}
-    value = reply if edit is None else read_edit(edit)
+    value = reply if edit is None else read_edit(edit, "--edit")
     return await _run_turn(
         lambda question_id: Continue() if value is None else Reply(value, question or question_id),
         None if session is None else session_name(session),
