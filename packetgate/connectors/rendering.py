@@ -4,11 +4,12 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import IO, Any, TextIO, cast
 
+from pydantic_core import to_json
 from rich.cells import cell_len, chop_cells
-from rich.console import Console, Group
+from rich.console import Console, Group, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -24,7 +25,10 @@ _BLANKS = re.compile(r" +$", re.MULTILINE)
 PLAIN_WIDTH = 100
 """Width of a question that is not shown at a terminal, so that each folded row begins with a bar."""
 _FIRST_BAR, _NEXT_BAR, _FOLDED_BAR = "  │ ", "  ┆ ", "  ↪ "
-RISK_STYLE = {"read": "green", "write": "yellow", "execute": "red"}
+CELL_STYLES = {"read": "green", "write": "yellow", "execute": "red", "ok": "green", "note": "yellow", "bad": "red"}
+"""Styles of risks and verdicts that are a cell of a table."""
+Columns = Mapping[str, str | Callable[[Mapping[str, Any]], object]]
+"""Columns of a table by heading: the name of a field, or a function of the row."""
 _DIFF_STYLES = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red", "\\": "dim", "[": "dim"}
 """Styles of the lines of a unified diff by their beginning; the first match counts."""
 
@@ -40,10 +44,16 @@ def attachments(packet: CognitionPacket, results: ResultStore) -> Text:
 
 def trace_table(packet: CognitionPacket) -> Group:
     """Return the packet's trace: stage, decision, confidence and time."""
-    shown = table("stage", "decision", "conf.", "ms", right=(2, 3), wrapped=(1,))
-    for entry in packet.reasoning.reflection_log:
-        confidence = shown_confidence(entry.confidence, entry.confidence_source)
-        shown.add_row(entry.step, decision(entry), confidence, Text(f"{entry.latency_ms:.1f}", style="dim"))
+    rows = (
+        (
+            entry.step,
+            decision(entry),
+            shown_confidence(entry.confidence, entry.confidence_source),
+            Text(f"{entry.latency_ms:.1f}", style="dim"),
+        )
+        for entry in packet.reasoning.reflection_log
+    )
+    shown = table(("stage", "decision", "conf.", "ms"), rows, right=(2, 3))
     total = sum(packet.metrics.latency_ms.values())
     tokens = sum(usage.input_tokens + usage.output_tokens for usage in packet.metrics.token_usage.values())
     thoughts = sum(usage.thought_tokens for usage in packet.metrics.token_usage.values())
@@ -120,13 +130,30 @@ def _diff_style(line: str) -> str:
     return next((style for start, style in _DIFF_STYLES.items() if line.startswith(start)), "")
 
 
-def table(*headings: str, right: Collection[int] = (), wrapped: Collection[int] = (), header: bool = True) -> Table:
-    """Return an empty table without borders; `right` and `wrapped` are column numbers."""
-    made = Table(box=None, pad_edge=False, header_style="dim", show_header=header)
+def table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, right: Collection[int] = ()) -> Table:
+    """Return a table without borders, and without a header if no column has a heading; `right` are column numbers."""
+    made = Table(box=None, pad_edge=False, header_style="dim", show_header=any(headings))
     for at, heading in enumerate(headings):
-        overflow: Any = {"overflow": "fold"} if at in wrapped else {"no_wrap": True}
-        made.add_column(heading, style="" if at else "cyan", justify="right" if at in right else "left", **overflow)
+        justify: JustifyMethod = "right" if at in right else "left"
+        made.add_column(heading, style="" if at else "cyan", justify=justify, no_wrap=not at, overflow="fold")
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else safe_text(f"{cell}", _styled(cell)) for cell in row))
     return made
+
+
+def _styled(cell: object) -> str:
+    return CELL_STYLES.get(cell, "") if isinstance(cell, str) else ""
+
+
+def print_rows(
+    rows: Sequence[Mapping[str, Any]], columns: Columns, *, as_json: bool = False, right: Collection[int] = ()
+) -> None:
+    """Print rows as a table with these columns, or with all of their fields as JSON."""
+    if as_json:
+        write_json(rows)
+        return
+    cells = ([row[of] if isinstance(of, str) else of(row) for of in columns.values()] for row in rows)
+    console().print(table([*columns], cells, right=right))
 
 
 def safe_text(text: str, style: str = "") -> Text:
@@ -140,12 +167,15 @@ def say(text: str, style: str = "dim", *, stderr: bool = False) -> None:
 
 
 def write_json(value: Any) -> None:
-    """Print JSON for scripts."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    """Print JSON for scripts; dates, models and dataclasses are written as Pydantic does."""
+    sys.stdout.write(to_json(value, indent=2).decode() + "\n")
 
 
-def console(*, stderr: bool = False) -> Console:
-    """Return a console without markup; piped output has no colour, and lines are neither cut nor padded."""
+def console(*, stderr: bool = False, quiet: bool = False) -> Console:
+    """Return a console without markup; piped output has no colour, and lines are neither cut nor padded.
+
+    A `quiet` console prints nothing.
+    """
     stream = sys.stderr if stderr else sys.stdout
     at_terminal = stream.isatty()
     return _Console(
@@ -155,6 +185,7 @@ def console(*, stderr: bool = False) -> Console:
         markup=False,
         highlight=False,
         emoji=False,
+        quiet=quiet,
         soft_wrap=not (stderr or at_terminal),
     )
 

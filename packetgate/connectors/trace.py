@@ -2,11 +2,10 @@
 
 import asyncio
 import re
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import typer
 from langgraph.constants import START
@@ -16,7 +15,7 @@ from packetgate.connectors.options import AsJson, Url, settings_from
 from packetgate.connectors.sessions import Sessions, SessionState
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import PacketError, SessionError
-from packetgate.state.packet import CognitionPacket, read_packet
+from packetgate.state.packet import read_packet
 from packetgate.state.printing import printable
 
 LAST = "last"
@@ -25,19 +24,12 @@ _OPENING = {START, "open_packet"}
 """A checkpoint before one of these stages mixes the last turn's packet with the next turn's message."""
 
 
-class PastPacket(NamedTuple):
-    """A past packet with its open question."""
-
-    packet: CognitionPacket
-    question: dict[str, Any] | None = None
-
-
 async def trace(
     packet: Annotated[
         str,
         typer.Argument(
             help="A packet id or its first 8 characters; `last`, also if it still waits; "
-            "or a file that `ask --json` wrote (- for standard input)."
+            "or a file that `ask --json` wrote."
         ),
     ] = LAST,
     session: Annotated[str | None, typer.Option("--session", "-s", help="Search only this session.")] = None,
@@ -47,7 +39,7 @@ async def trace(
     """Show a past packet's trace."""
     past = await _past(settings_from(url=url), packet, session)
     if as_json:
-        sys.stdout.write(past.packet.model_dump_json(indent=2) + "\n")
+        rendering.write_json(past.packet)
         return 0
     out = rendering.console()
     out.print(rendering.safe_text(past.packet.content.original_prompt, "bold"))
@@ -60,10 +52,15 @@ async def trace(
     return 0
 
 
-async def _past(settings: Settings, packet_ref: str, session: str | None) -> PastPacket:
-    data = await asyncio.to_thread(_file_content, packet_ref) if session is None else None
-    if data is not None:
-        return PastPacket(read_packet(data))
+async def _past(settings: Settings, packet_ref: str, session: str | None) -> SessionState:
+    if session is None:
+        try:
+            data = await asyncio.to_thread(Path(packet_ref).read_bytes)
+            return SessionState(read_packet(data), question=None, is_unfinished=False)
+        except (FileNotFoundError, IsADirectoryError):
+            pass  # it is an id
+        except OSError as error:
+            raise PacketError(f"{printable(packet_ref)[:200]}: cannot be read: {error.strerror}") from error
     if packet_ref != LAST and not _ID.fullmatch(packet_ref):
         raise PacketError(
             f"{printable(packet_ref)[:200]}: neither a file nor a packet id: give at least 8 characters of the id, or "
@@ -71,17 +68,6 @@ async def _past(settings: Settings, packet_ref: str, session: str | None) -> Pas
         )
     async with open_archive(settings) as sessions:
         return await find_packet(sessions, packet_ref, session)
-
-
-def _file_content(path: str) -> bytes | None:
-    try:
-        if path == "-":
-            return sys.stdin.buffer.read()
-        return Path(path).read_bytes()
-    except (FileNotFoundError, IsADirectoryError):
-        return None
-    except OSError as error:
-        raise PacketError(f"{printable(path)[:200]}: cannot be read: {error.strerror}") from error
 
 
 @asynccontextmanager
@@ -110,23 +96,17 @@ async def open_archive(settings: Settings) -> AsyncIterator[Sessions]:
         yield Sessions(graph, journal=open_journal(settings))
 
 
-async def find_packet(sessions: Sessions, packet_ref: str, session: str | None) -> PastPacket:
+async def find_packet(sessions: Sessions, packet_ref: str, session: str | None) -> SessionState:
     """Return the newest packet whose id begins with `packet_ref`, or the last packet, of one or of all sessions.
 
     Raises:
         PacketError, SessionError: no packet matches.
     """
-    if packet_ref == LAST:
-        state = await _last(sessions, session)
-    else:
+    if packet_ref != LAST:
         name = session or await sessions.session_of(packet_ref)
         if not name:
             raise PacketError(f"no packet {packet_ref} is on record: check its id, or add --session NAME")
-        state = await _in_session(sessions, packet_ref, name)
-    return PastPacket(state.packet, state.question)
-
-
-async def _last(sessions: Sessions, session: str | None) -> SessionState:
+        return await _in_session(sessions, packet_ref, name)
     name = await sessions.newest() if session is None else session
     if not name:
         raise PacketError("no turn is on record yet: ask something with `packetgate ask`, or name a --session")

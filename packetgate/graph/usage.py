@@ -11,10 +11,10 @@ from typing import Any
 from packetgate.gate.journal import CALL_REVIEWED, RecordedEntry
 from packetgate.graph.journal import DatabaseJournal
 from packetgate.state.base import Confidence, now
-from packetgate.state.channels import PROXY
 from packetgate.state.sections import ApprovalOutcome
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.evaluation.calibration import AnsweredCall
+from packetgate.tools.policy.trial import ProposedCall
 
 _ENDED = {f"call_{status}": status for status in ToolExecutionStatus}
 _DECIDED = {f"call_{outcome}": outcome for outcome in ApprovalOutcome}
@@ -59,6 +59,18 @@ async def read_turns(journal: DatabaseJournal, days: int) -> list[PastTurn]:
     """Return the turns of the last `days`, oldest first, without those of forgotten sessions."""
     events = {"turn_opened", "call_proposed", CALL_REVIEWED, *_ENDED, *_DECIDED}
     return past_turns(await journal.event_entries(*sorted(events), since=now() - timedelta(days=days)))
+
+
+async def proposed_calls(journal: DatabaseJournal, days: int) -> list[ProposedCall]:
+    """Return the calls that were proposed in the last `days`, oldest first."""
+    rows = await journal.event_entries("turn_opened", "call_proposed", since=now() - timedelta(days=days))
+    channels = {row.entry.packet_id: str(row.entry.detail["channel"]) for row in rows if "channel" in row.entry.detail}
+    return [
+        ProposedCall(row.at, str(row.entry.detail["tool_name"]), params, channels.get(row.entry.packet_id, "unknown"))
+        for row in rows
+        if row.entry.event == "call_proposed"
+        if isinstance(params := row.entry.detail.get("params"), dict)
+    ]
 
 
 def past_turns(rows: Iterable[RecordedEntry]) -> list[PastTurn]:
@@ -143,10 +155,3 @@ def usage_by_tool(turns: Iterable[PastTurn]) -> list[ToolUsage]:
         )
         tools.append(usage)
     return sorted(tools, key=lambda usage: (-usage.asked, -usage.executed, usage.tool))
-
-
-def count_proxy_sessions(turns: Iterable[PastTurn]) -> tuple[int, int]:
-    """Return the number of proxy sessions that set a context, and the number of all proxy sessions, with a call."""
-    # without the thread of a waiting call
-    proxied = [(tuple(turn.session_id.split("-")[:2]), turn.asked) for turn in turns if turn.origin == PROXY]
-    return len({session for session, asked in proxied if asked}), len({session for session, _ in proxied})

@@ -66,8 +66,8 @@ def test_options_of_the_file_and_of_the_name(cli: CommandLine, scripted_openai: 
     assert {request["reasoning_effort"] for request in scripted_openai.requests} == {"low"}
     assert [request.get("seed") for request in scripted_openai.requests] == [3, None, 3, None]
     assert [request["temperature"] for request in scripted_openai.requests] == [0.15, 0.0, 0.15, 0.0]
-    shown = json.loads(cli.run("settings", "--json", "--lite", "openai:small?seed=1").out)["models"]
-    assert {"name": "models.lite.seed", "value": 1, "from": "openai:small: seed"} in shown
+    shown = json.loads(cli.run("settings", "--json", "--lite", "openai:small?seed=1").out)
+    assert ("models.lite.seed", 1, "openai:small: seed") in [(one["name"], one["value"], one["from"]) for one in shown]
 
 
 def test_refused_parameters_that_nobody_set_are_left_out(cli: CommandLine, scripted_openai: ScriptedOpenAI):
@@ -102,7 +102,7 @@ def test_packetgate_toml_names_the_model(cli: CommandLine, scripted_openai: Scri
     assert read_packet(done.out).response.candidate == "It opens at seven.", done.err
     assert {one["seed"] for one in scripted_openai.requests} == {3}
     assert {one["authorization"] for one in scripted_openai.headers} == {"Bearer none"}
-    rows = {one["name"]: one for one in json.loads(cli.run("settings", "--json").out)["models"]}
+    rows = {one["name"]: one for one in json.loads(cli.run("settings", "--json").out)}
     named = rows["models.lite.model"]
     assert (named["value"], named["from"]) == ("ollama:small", "packetgate.toml: models.lite.model")
 

@@ -30,20 +30,20 @@ def test_an_answer_is_remembered_listed_used_and_revoked(ruled: CommandLine):
     assert asked.status == 3
     assert "`always` remembers: allow ai.write with" in " ".join(asked.out.replace("│", " ").split())
     assert ruled.run("answer", "always", "--session", "one").status == 0
-    (grant,) = json.loads(ruled.run("policy", "--json").out)["grants"]
+    _, grant = json.loads(ruled.run("policy", "--json").out)
     assert (grant["tool"], grant["used"], grant["uses"]) == ("ai.write", 0, 3)
-    assert grant["line"] in " ".join(ruled.run("policy").out.split())
+    assert grant["says"] in " ".join(ruled.run("policy").out.split())
     (ruled.folder / "notes" / "a.txt").unlink()
     assert ruled.run(*ASK, "--session", "two", 'Write "hello" to notes/a.txt').status == 0
     assert (ruled.folder / "notes" / "a.txt").read_text() == "hello"
-    assert json.loads(ruled.run("policy", "--json").out)["grants"][0]["used"] == 1
+    assert json.loads(ruled.run("policy", "--json").out)[1]["used"] == 1
     assert ruled.run("policy", "--revoke", grant["grant_id"]).status == 0
     again = ruled.run("policy", "--revoke", grant["grant_id"])
     assert again.status == 2
     assert grant["grant_id"] in again.err
     (ruled.folder / "notes" / "a.txt").unlink()
     assert ruled.run(*ASK, "--session", "three", 'Write "hello" to notes/a.txt').status == 3
-    assert json.loads(ruled.run("policy", "--all", "--json").out)["grants"][0]["revoked"]
+    assert json.loads(ruled.run("policy", "--all", "--json").out)[1]["revoked"]
 
 
 def test_by_default_nothing_is_remembered(cli: CommandLine):
@@ -59,13 +59,12 @@ def test_rules_are_tried_on_the_calls_of_the_journal(ruled: CommandLine):
     ruled.run(*ASK, 'Write "hello" to drafts/a.txt')
     ruled.run(*ASK, 'Write "hello" to b.txt')
     before = sorted(ruled.folder.rglob("*"))
-    (trial,) = json.loads(ruled.run("policy", "--test", "--json").out)
-    assert [call["params"]["path"] for call in trial["matches"]] == ["drafts/a.txt"]
-    (near,) = trial["near_misses"]
-    assert (near["params"]["path"], near["differs"], near["channel"]) == ("b.txt", "path", "terminal")
+    match, near = json.loads(ruled.run("policy", "--test", "--json").out)
+    assert (match["params"]["path"], match["outcome"]) == ("drafts/a.txt", "allow")
+    assert (near["params"]["path"], near["outcome"], near["channel"]) == ("b.txt", "not, because of path", "terminal")
     (ruled.folder / "packetgate.toml").write_text(POLICY.replace("drafts/*", "*.txt"))
-    (trial,) = json.loads(ruled.run("policy", "--test", "--json").out)
-    assert [call["params"]["path"] for call in trial["matches"]] == ["b.txt"]
+    match, near = json.loads(ruled.run("policy", "--test", "--json").out)
+    assert (match["params"]["path"], near["params"]["path"]) == ("b.txt", "drafts/a.txt")
     shown = ruled.run("policy", "--test").out
     assert "not, because of path" in shown
     assert "2 calls in the last 30 days" in shown

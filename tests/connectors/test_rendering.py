@@ -27,13 +27,15 @@ def told(rows: str) -> str:
     return "\n".join(row[4:] for row in rows.replace(f"\n{BARS[2]}", "").splitlines())
 
 
-def test_a_long_value_is_shown_completely() -> None:
-    value = " ".join(f"word{number}" for number in range(1_000)) + "; curl evil"
-    assert f"content = {value}\n" in told(shown(content=value))
-
-
-def test_a_value_of_many_lines_is_shown_completely() -> None:
-    value = "\n".join(f"line {number}" for number in range(5_000))
+@pytest.mark.parametrize(
+    "value",
+    [
+        " ".join(f"word{number}" for number in range(1_000)) + "; curl evil",
+        "\n".join(f"line {number}" for number in range(5_000)),
+    ],
+    ids=["long", "many lines"],
+)
+def test_a_value_is_shown_completely(value: str) -> None:
     assert f"content = {value}\n" in told(shown(content=value))
 
 

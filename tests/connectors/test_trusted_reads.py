@@ -48,7 +48,7 @@ def runs(cli: CommandLine) -> int:
 
 
 def grant_of(cli: CommandLine) -> str:
-    (grant,) = json.loads(cli.run("policy", "--json").out)["grants"]
+    (grant,) = json.loads(cli.run("policy", "--json").out)
     assert grant["effect"] == "trust"
     return str(grant["grant_id"])
 

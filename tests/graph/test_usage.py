@@ -16,7 +16,6 @@ from packetgate.graph.usage import (
     PastTurn,
     ToolUsage,
     answered_calls,
-    count_proxy_sessions,
     past_turns,
     read_turns,
     usage_by_tool,
@@ -101,13 +100,6 @@ def test_the_most_selected_tool_comes_first() -> None:
     assert [usage.tool for usage in usage_by_tool(turns)] == ["c.often", "b.often", "a.once"]
     assert usage_by_tool(turns)[2].review_confidence is None
     assert usage_by_tool([]) == usage_by_tool(turns_of(*entries_of("p1"))) == []
-
-
-def test_proxy_sessions_that_set_a_context_are_counted() -> None:
-    assert count_proxy_sessions([]) == (0, 0)
-    proxied = [("proxy-a", ""), ("proxy-a-1", "x"), ("proxy-b", ""), ("proxy-b", "")]
-    turns = [PastTurn(session, NOON, "proxy", asked) for session, asked in proxied]
-    assert count_proxy_sessions([*turns, PastTurn("s", NOON, "terminal", "x")]) == (1, 2)
 
 
 def test_only_decisions_of_a_person_teach_the_calibration() -> None:

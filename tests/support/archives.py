@@ -10,8 +10,8 @@ from support.confirmed_reads import confirming_preferences
 from support.graphs import Session
 from support.notebook import Notebook
 
-from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.trace import PastPacket, find_packet
+from packetgate.connectors.sessions import Sessions, SessionState
+from packetgate.connectors.trace import find_packet
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
 from packetgate.graph.journal import open_journal
@@ -28,7 +28,7 @@ class Kept:
     talk: Session
     sessions: Sessions
 
-    async def find(self, wanted: str, session: str | None = None) -> PastPacket:
+    async def find(self, wanted: str, session: str | None = None) -> SessionState:
         """Return a past packet."""
         return await find_packet(self.sessions, wanted, session)
 

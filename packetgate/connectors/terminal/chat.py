@@ -28,8 +28,9 @@ from packetgate.connectors.process import on_ctrl_c
 from packetgate.connectors.rendering import say
 from packetgate.connectors.running import InterruptedReadError, error_line
 from packetgate.connectors.terminal.last_question import LastQuestion
-from packetgate.connectors.terminal.reading import file_part, is_at_terminal, message_reader
-from packetgate.connectors.terminal.turns import WAITING, ContextType, Terminal, turn_request, undo_message
+from packetgate.connectors.terminal.reading import file_part, is_at_terminal, reader
+from packetgate.connectors.terminal.screen import WAITING, Terminal
+from packetgate.connectors.terminal.turns import ContextType, turn_request, undo_message
 from packetgate.connectors.turn import Continue, Say
 from packetgate.graph.composition import model_pool
 from packetgate.graph.settings import Settings
@@ -37,9 +38,8 @@ from packetgate.graph.shared_results import result_store
 from packetgate.state.channels import SwitchHints
 from packetgate.state.errors import PacketgateError, RequestError, SessionError
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.printing import printable
 from packetgate.state.request import TurnRequest
-from packetgate.state.routing import ToolCall, ToolResult
+from packetgate.state.routing import ToolResult
 from packetgate.tools.attached.parts import Part
 
 _PROMPT = "you> "
@@ -88,9 +88,7 @@ class _Chat:
 
     async def run(self) -> None:
         terminal = self._terminal
-        read = message_reader(
-            self._settings.home / "history", {name: about for name, (_, about, _) in HANDLERS.items()}
-        )
+        read = reader(self._settings.home / "history", {name: about for name, (_, about, _) in HANDLERS.items()})
         await _guarded(self._greet())
         while not self._is_over:
             try:
@@ -111,7 +109,7 @@ class _Chat:
         state = await self._sessions.state(self._terminal.session)
         say(f"session {self._terminal.session}; /help for help")
         if state.question is not None:
-            await self._terminal.ask(state.question)
+            self._terminal.ask(state.question)
         elif state.is_unfinished:
             say("its last turn was interrupted: /continue continues it")
 
@@ -144,10 +142,8 @@ class _Chat:
         return packet
 
     async def help(self, _: str) -> None:
-        table = rendering.table("", "", wrapped=(1,), header=False)
-        for name, (takes, about, _run) in HANDLERS.items():
-            table.add_row(f"{name} {takes}".rstrip(), rendering.safe_text(about, "dim"))
-        rendering.console().print(table)
+        rows = [(f"{name} {takes}", about) for name, (takes, about, _run) in HANDLERS.items()]
+        rendering.console().print(rendering.table(("", ""), rows))
         say("Enter sends; Alt+Enter, or a \\ at the end, begins a new line. Ctrl-C stops a turn.")
 
     async def why(self, _: str) -> None:
@@ -155,12 +151,13 @@ class _Chat:
 
     async def tools(self, _: str) -> None:
         packet = await self._packet()
-        table = rendering.table("tool", "risk", "shown", "reason", wrapped=(3,))
-        for entry in packet.context.palette:
-            score = f", score {entry.score:.2f}" if entry.score else ""
-            risk = rendering.safe_text(entry.risk.value, rendering.RISK_STYLE[entry.risk.value])
-            table.add_row(printable(entry.tool_name), risk, entry.detail, f"{entry.reason}{score}")
-        rendering.console().print(table)
+        columns: rendering.Columns = {
+            "tool": "tool_name",
+            "risk": "risk",
+            "shown": "detail",
+            "reason": lambda row: f"{row['reason']}, score {row['score']:.2f}" if row["score"] else row["reason"],
+        }
+        rendering.print_rows([dict(entry) for entry in packet.context.palette], columns)
         count = f"{len(packet.context.palette):,} of {packet.context.available_count:,} tools"
         say(f"{count} for {packet.content.original_prompt[:80]!r}; `packetgate tools` lists all")
 
@@ -185,7 +182,7 @@ class _Chat:
     async def resume(self, _: str) -> None:
         state = await self._sessions.state(self._terminal.session)
         if state.question is not None:
-            await self._terminal.ask(state.question)
+            self._terminal.ask(state.question)
         elif state.is_unfinished:
             await self._terminal.step(Continue())
         else:
@@ -208,14 +205,12 @@ class _Chat:
         await self._greet()
 
     async def rest(self, _: str) -> None:
-        routing = (await self._packet()).tool_routing
+        routing, terminal = (await self._packet()).tool_routing, self._terminal
         for call in routing.all_calls if routing else ():
-            say(await asyncio.to_thread(self._full_result, call), "")
-
-    def _full_result(self, call: ToolCall) -> str:
-        result = call.result or ToolResult(success=False)
-        file = self._terminal.results.file(result.handle, self._terminal.session) if result.handle else None
-        return f"{call.tool_name}:\n{file.read_text(errors='replace') if file else result.output}"
+            result = call.result or ToolResult(success=False)
+            file = terminal.results.file(result.handle, terminal.session) if result.handle else None
+            text = await asyncio.to_thread(file.read_text, errors="replace") if file else result.output
+            say(f"{call.tool_name}:\n{text}", "")
 
     async def reset(self, _: str) -> None:
         reply = await self._terminal.read(f"Delete session {self._terminal.session}? [y/N] ")

@@ -33,15 +33,14 @@ from packetgate.toolsets.builtin.sandbox import Sandbox
 from packetgate.toolsets.servers.config import McpConfig, load_config
 
 PACKAGES = ("langgraph", "langchain-core", "fastmcp", "mcp", "pydantic")
-STYLE = {"ok": "green", "note": "yellow", "bad": "red"}
 
 
 class Finding(NamedTuple):
     """The result of a check."""
 
     verdict: Literal["ok", "note", "bad"]
-    subject: str
-    text: str
+    what: str
+    how: str
 
 
 async def doctor(
@@ -54,21 +53,16 @@ async def doctor(
     settings = settings_from(mcp_config=mcp_config, lite=lite, prime=prime, local=True)
     findings: list[Finding] = []
     with rendering.console(stderr=True).status("checking ..."):
-        for subject, check in CHECKS.items():
+        for check in CHECKS:
             try:
                 async for finding in check(settings):
                     findings.append(finding)  # noqa: PERF401 - findings before an error count
             except PacketgateError as error:  # several checks may read the same unusable file
-                finding = Finding("bad", subject, f"{error} [{error.code}]")
-                if finding.text not in {earlier.text for earlier in findings}:
+                finding = Finding("bad", check.__name__.removeprefix("_"), f"{error} [{error.code}]")
+                if finding.how not in {earlier.how for earlier in findings}:
                     findings.append(finding)
-    if as_json:
-        rendering.write_json([dict(zip(("verdict", "what", "how"), finding, strict=True)) for finding in findings])
-    else:
-        table = rendering.table("", "", "", wrapped=(2,), header=False)
-        for verdict, subject, text in findings:
-            table.add_row(rendering.safe_text(verdict, STYLE[verdict]), subject, rendering.safe_text(text))
-        rendering.console().print(table)
+    columns = {"verdict": "verdict", "what": "what", "how": "how"}
+    rendering.print_rows([finding._asdict() for finding in findings], columns, as_json=as_json)
     return int(any(finding.verdict == "bad" for finding in findings))
 
 
@@ -85,17 +79,13 @@ async def _python(_settings: Settings) -> AsyncIterator[Finding]:
 
 
 async def _sessions(settings: Settings) -> AsyncIterator[Finding]:
+    if settings.undo_path.exists():
+        try:
+            await asyncio.to_thread(check_sqlite, settings.undo_path)
+        except sqlite3.Error as error:
+            yield Finding("bad", "undo", database_problem(settings.undo_path, error, UNDO_CONTENT))
     await check_database(settings)
     yield Finding("ok", "sessions", "PostgreSQL" if settings.database_url else str(settings.database))
-
-
-async def _undo(settings: Settings) -> AsyncIterator[Finding]:
-    path = settings.undo_path
-    if path.exists():
-        try:
-            await asyncio.to_thread(check_sqlite, path)
-        except sqlite3.Error as error:
-            yield Finding("bad", "undo", database_problem(path, error, UNDO_CONTENT))
 
 
 async def _preferences(settings: Settings) -> AsyncIterator[Finding]:
@@ -107,7 +97,7 @@ async def _preferences(settings: Settings) -> AsyncIterator[Finding]:
         yield Finding("ok", "policy", f"{counted(len(file.policy.rules), 'rule')}, remember = {file.policy.remember}")
 
 
-async def _run_settings(settings: Settings) -> AsyncIterator[Finding]:
+async def _settings(settings: Settings) -> AsyncIterator[Finding]:
     if count := len(run_settings_from(settings).sources):
         text = f"{count} of {len(RoutingContext.model_fields)} set; `packetgate settings` shows their sources"
         yield Finding("ok", "settings", text)
@@ -120,23 +110,18 @@ async def _models(settings: Settings) -> AsyncIterator[Finding]:
         yield Finding("ok", ", ".join(roles), models.describe(roles[0]))
     if settings.lite == settings.prime == "reflex":
         yield Finding("note", "models", "no language model; `packetgate init` looks for models")
+    if model_digest := await models.model_digest():
+        yield await _passport(settings, model_digest)
 
 
-async def _passport(settings: Settings) -> AsyncIterator[Finding]:
-    try:
-        model_digest = await model_pool(settings).model_digest()
-    except OSError:  # a missing file; the check of the models reports it
-        return
-    if model_digest is None:
-        return
+async def _passport(settings: Settings, model_digest: str) -> Finding:
     async with open_store(settings) as store:
         passport = await read_passport(store, model_digest)
     if passport is None or passport.version != evaluation_version():
         state = "not yet" if passport is None else "by another version"
-        yield Finding("note", "evaluated", f"{state}: `packetgate evaluate` tries the model on eighty cases")
-        return
+        return Finding("note", "evaluated", f"{state}: `packetgate evaluate` tries the model on eighty cases")
     right = f"{passport.count_cases().right} of {passport.of} cases right, {passport.review_reliability}"
-    yield Finding("ok", "evaluated", f"{right}; on {passport.at.astimezone():%Y-%m-%d}")
+    return Finding("ok", "evaluated", f"{right}; on {passport.at.astimezone():%Y-%m-%d}")
 
 
 async def _plugins(settings: Settings) -> AsyncIterator[Finding]:
@@ -197,16 +182,5 @@ async def _sandbox(settings: Settings, preferences: Preferences) -> Finding:
     return Finding("ok" if confines else "note", "sandbox", f"{description}{advice}")
 
 
-CHECKS = {
-    "PACKETGATE_URL": _server,
-    "python": _python,
-    "sessions": _sessions,
-    "undo": _undo,
-    "preferences": _preferences,
-    "settings": _run_settings,
-    "models": _models,
-    "evaluated": _passport,
-    "plug-ins": _plugins,
-    "servers": _servers,
-}
-"""Maps the subject of a failed check to the check."""
+CHECKS = (_server, _python, _sessions, _preferences, _settings, _models, _plugins, _servers)
+"""The name of a check is the subject of its failure."""

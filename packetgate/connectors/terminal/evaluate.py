@@ -9,7 +9,6 @@ from rich.text import Text
 
 from packetgate.connectors import rendering
 from packetgate.connectors.options import AsJson, run_settings_from, settings_from
-from packetgate.connectors.terminal.calibrate import reliability_table
 from packetgate.graph.composition import deciders_for, model_pool
 from packetgate.graph.evaluation import run_case
 from packetgate.graph.records import evaluation_version, forget_evaluation, read_case_results, save_evaluation
@@ -18,7 +17,6 @@ from packetgate.models.pool import ModelPool
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, InputError
 from packetgate.state.printing import counted
-from packetgate.tools.evaluation.calibration import reliability
 from packetgate.tools.evaluation.cases import Case, load_cases
 from packetgate.tools.evaluation.passport import CaseResult, Passport, fit_case_curves
 
@@ -69,27 +67,28 @@ async def evaluate(
         )
         if len(rows) == passport.of:
             await save_evaluation(store, model_digest, passport)
+    figures = {kind: passport.count_cases(kind) for kind in ("", *suite.kinds)}
     if as_json:
-        figures = {kind or "all": passport.count_cases(kind)._asdict() for kind in ("", *suite.kinds)}
-        fitting = {
-            "review": passport.review,
-            "confidence_threshold": passport.recommended_threshold and passport.recommended_threshold[0],
-        }
-        more = {"figures": figures, "passed": passport.passed._asdict(), "auroc": passport.auroc, "settings": fitting}
-        rendering.write_json({**passport.model_dump(mode="json"), **more})
-    else:
-        _show_passport(passport)
+        counts = {kind or "all": count._asdict() for kind, count in figures.items()}
+        threshold = passport.recommended_threshold and passport.recommended_threshold[0]
+        recommended = {"review": passport.review, "confidence_threshold": threshold}
+        more = {"figures": counts, "passed": passport.passed._asdict(), "auroc": passport.auroc}
+        rendering.write_json({**dict(passport), **more, "settings": recommended})
+        return 0
+    out = rendering.console()
+    rendering.say(f"{passport.model}: {len(passport.rows)} of {counted(passport.of, 'case')}", "bold")
+    counted_kinds = [(name, *figures[kind]) for kind, name in {**suite.kinds, "": "all"}.items() if figures[kind].cases]
+    headings = ("", "cases", "right", "wrong call", "wrong, past the gate")
+    out.print(rendering.table(headings, counted_kinds, right=(1, 2, 3, 4)))
+    out.print(rendering.table(("", ""), _fact_rows(passport)))
     return 0
 
 
 async def _play_cases(
     cases: Sequence[Case], pool: ModelPool, context: RoutingContext, store: BaseStore, model_digest: str
 ) -> AsyncIterator[CaseResult]:
-    out, deciders, stored = (
-        rendering.console(stderr=True),
-        deciders_for(pool),
-        await read_case_results(store, model_digest),
-    )
+    out, deciders = rendering.console(stderr=True), deciders_for(pool)
+    stored = await read_case_results(store, model_digest)
     done = [case for case in cases if case.name in stored]
     if done:
         out.print(f"{len(done)} of {counted(len(cases), 'case')} are on record", style="dim")
@@ -116,14 +115,11 @@ def _fact_rows(passport: Passport) -> Iterator[tuple[str, str]]:
     yield "a turn", f"{passport.mean('seconds'):.1f} s without the answer, {tokens}"
     yield "asked in", "its own tool-calling form" if passport.own_language else "a JSON form"
     yield "review", f"{passport.review}: of the calls that only read, {passport.reads}"
+    calls = counted(len(passport.answers), "call")
+    threshold = f"{calls} are too few to find a threshold above which 95 % are right"
     if passport.recommended_threshold:
-        yield (
-            "confidence_threshold",
-            f"{passport.recommended_threshold[0]:.2f}: above it, {passport.recommended_threshold[1]}",
-        )
-    else:
-        calls = counted(len(passport.answers), "call")
-        yield "confidence_threshold", f"{calls} are too few to find a threshold above which 95 % are right"
+        threshold = "{:.2f}: above it, {}".format(*passport.recommended_threshold)
+    yield "confidence_threshold", threshold
     for kind, curve in passport.curves.items():
         points = ", ".join(f"{point:.1f} counts {curve.at(point):.2f}" for point in POINTS)
         yield "curve", f"{kind}: {points}; from {counted(curve.answers, 'call')}, raises applied at {curve.adds:.0%}"
@@ -133,19 +129,3 @@ def _fact_rows(passport: Passport) -> Iterator[tuple[str, str]]:
         yield "not asked", f"{counted(unasked, 'case')}, counted as not right; the same command tries them again"
     if len(passport.rows) < passport.of:
         yield "stored", f"only these cases; a passport, with its curve for the gate, needs all {passport.of}"
-
-
-def _show_passport(passport: Passport) -> None:
-    out = rendering.console()
-    rendering.say(f"{passport.model}: {len(passport.rows)} of {counted(passport.of, 'case')}", "bold")
-    table = rendering.table("", "cases", "right", "wrong call", "wrong, past the gate", right=(1, 2, 3, 4))
-    for kind, name in {**load_cases().kinds, "": "all"}.items():
-        figures = passport.count_cases(kind)
-        if figures.cases:
-            table.add_row(name, *map(str, figures), style="" if kind else "bold")
-    out.print(table)
-    out.print(reliability_table(reliability(passport.answers), "calls"))
-    facts = rendering.table("", "", wrapped=(1,), header=False)
-    for label, text in _fact_rows(passport):
-        facts.add_row(label, rendering.safe_text(text))
-    out.print(facts)

@@ -20,7 +20,6 @@ from packetgate.connectors.client_settings import (
     write,
 )
 from packetgate.connectors.options import settings_from
-from packetgate.connectors.rendering import safe_text
 from packetgate.connectors.terminal.reading import LineReader, is_at_terminal, reader
 from packetgate.graph.composition import model_pool
 from packetgate.graph.settings import DEFAULT_CONFIG, DEFAULT_PREFERENCES, Settings
@@ -104,32 +103,28 @@ def _client_servers() -> dict[str, Any]:
 
 
 async def _choose_model(settings: Settings, discovery: FoundModels, read: LineReader | None) -> str | None:
-    if read is not None:
-        return await _ask_for_model(settings, discovery, read)
-    for offer in discovery.offers:
-        try:
-            return await _try_model(settings, offer.model)
-        except (ModelError, DecisionError) as error:
-            _say(f"{offer.model} cannot be used: {error}")
-    return None
-
-
-async def _ask_for_model(settings: Settings, discovery: FoundModels, read: LineReader) -> str | None:
-    default = "1" if discovery.offers else "none"
+    """Return the model that the user names, or without `read` the first that works; None for no model."""
+    names = [offer.model for offer in discovery.offers]
+    untried = iter([*names, "none"])
     while True:
-        reply = (await read(f"Which model? A number, a name, or none [{default}]: ")).strip() or default
+        if read is None:
+            reply = next(untried)
+        else:
+            default = "1" if names else "none"
+            reply = (await read(f"Which model? A number, a name, or none [{default}]: ")).strip() or default
         if reply.casefold() in NO_MODEL:
             return None
-        if reply.isdecimal() and int(reply) > len(discovery.offers):
-            _say(f"{reply}: the last number is {len(discovery.offers)}")
+        if reply.isdecimal() and int(reply) > len(names):
+            _say(f"{reply}: the last number is {len(names)}")
             continue
+        model = names[int(reply) - 1] if reply.isdecimal() else reply
         try:
-            model = await _try_model(settings, discovery.offers[int(reply) - 1].model if reply.isdecimal() else reply)
+            tried = await _try_model(settings, model)
         except (ModelError, DecisionError, ConfigError) as error:
-            _say(str(error))
+            _say(f"{model} cannot be used: {error}")
             continue
-        if model is None or await _confirms(read, "Use it?"):
-            return model
+        if tried is None or read is None or await _confirms(read, "Use it?"):
+            return tried
 
 
 async def _try_model(settings: Settings, model: str) -> str | None:
@@ -175,15 +170,13 @@ def _write_servers(path: Path, entries: dict[str, Any], data: Path) -> None:
 
 
 def _show(discovery: FoundModels, servers: dict[str, Any]) -> None:
-    table = rendering.table("", "", "", "", right=(0, 2), wrapped=(1, 3), header=False)
-    for number, offer in enumerate(discovery.offers, 1):
-        size = f"{offer.size / 1e9:.1f} GB" if offer.size else ""
-        table.add_row(str(number), safe_text(offer.model), size, safe_text(offer.where, "dim"))
-    for name, variable in discovery.keys:
-        table.add_row("", f"{name}:NAME", "hosted", safe_text(f"{variable} is set; choose it by a model's name", "dim"))
-    for name in servers:
-        table.add_row("", safe_text(name), "server", "")
-    rendering.console().print(table)
+    rows = [
+        (number, offer.model, f"{offer.size / 1e9:.1f} GB" if offer.size else "", offer.where)
+        for number, offer in enumerate(discovery.offers, 1)
+    ]
+    hosted = [("", f"{name}:NAME", "hosted", f"{key} is set: name a model of it") for name, key in discovery.keys]
+    copied = [("", name, "server", "") for name in servers]
+    rendering.console().print(rendering.table(("", "", "", ""), [*rows, *hosted, *copied], right=(0, 2)))
     for note in discovery.notes:
         _say(note)
     if not discovery.offers and not discovery.keys:

@@ -1,11 +1,12 @@
 """Read user input: at a terminal with editing and history, from a pipe, from files and from options."""
 
 import asyncio
+import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from packetgate.connectors.running import InterruptedReadError
 from packetgate.graph.private_files import private_file
@@ -14,7 +15,6 @@ from packetgate.tools.attached.media import MAX_PICTURE_BYTES
 from packetgate.tools.attached.parts import Part, message_part
 
 if TYPE_CHECKING:
-    from prompt_toolkit import PromptSession
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
@@ -26,29 +26,16 @@ def is_at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _is_piped() -> bool:
-    if is_at_terminal() and find_spec("prompt_toolkit") is None:
-        raise ConfigError("prompt_toolkit is not installed: pip install 'packetgate[terminal]'")
-    return not is_at_terminal()
+def reader(history: Path | None = None, completions: Mapping[str, str] | None = None) -> LineReader:
+    """Return a function that reads a message: Enter sends; Alt+Enter or a trailing backslash begins a new line.
 
-
-def reader() -> LineReader:
-    """Return a function that reads a line. It raises EOFError at the end, and InterruptedReadError on Ctrl-C."""
-    if _is_piped():
-        return read_pipe
-    from prompt_toolkit import PromptSession
-
-    return _reading(PromptSession())
-
-
-def message_reader(history: Path, completions: dict[str, str]) -> LineReader:
-    """Return a reader of messages: Enter sends; Alt+Enter or a trailing backslash begins a new line.
-
-    Ctrl-C clears the input. If the input is empty, Ctrl-C raises InterruptedReadError.
+    It raises EOFError at the end. Ctrl-C clears the input; if the input is empty, it raises InterruptedReadError.
     `completions` maps each completion to its description.
     """
-    if _is_piped():
+    if not is_at_terminal():
         return read_pipe
+    if find_spec("prompt_toolkit") is None:
+        raise ConfigError("prompt_toolkit is not installed: pip install 'packetgate[terminal]'")
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import WordCompleter
     from prompt_toolkit.styles import Style
@@ -58,22 +45,11 @@ def message_reader(history: Path, completions: dict[str, str]) -> LineReader:
         multiline=True,
         key_bindings=_keys(),
         prompt_continuation="...  ",
-        history=_history(history),
-        completer=WordCompleter([*completions], meta_dict=completions, sentence=True),
+        history=_history(history) if history else None,
+        completer=WordCompleter([*completions], meta_dict=completions, sentence=True) if completions else None,
         reserve_space_for_menu=6,
     )
-    return _reading(session)
 
-
-async def read_pipe(_prompt: str) -> str:
-    """Return the next line of standard input. Raise EOFError if no line is left."""
-    line: str = await asyncio.to_thread(sys.stdin.readline)
-    if not line:
-        raise EOFError
-    return line.rstrip("\n")
-
-
-def _reading(session: "PromptSession[str]") -> LineReader:
     async def read(prompt: str) -> str:
         try:
             # Ctrl-C is a key at a prompt. The library's own signal handling would remove the turn's handler.
@@ -83,6 +59,14 @@ def _reading(session: "PromptSession[str]") -> LineReader:
         return line
 
     return read
+
+
+async def read_pipe(_prompt: str) -> str:
+    """Return the next line of standard input. Raise EOFError if no line is left."""
+    line: str = await asyncio.to_thread(sys.stdin.readline)
+    if not line:
+        raise EOFError
+    return line.rstrip("\n")
 
 
 def _keys() -> "KeyBindings":
@@ -136,3 +120,36 @@ def file_part(path: Path) -> Part:
     except OSError as error:
         raise RequestError(f"{path} cannot be attached: {error.strerror or error}") from error
     return message_part(path.name, data)
+
+
+def read_edit(text: str, source: str) -> list[dict[str, Any] | str]:
+    """Return the parts of an edit: a JSON object of arguments, or for several calls a list of objects or words.
+
+    `source` is the option or the prompt, for errors.
+
+    Raises:
+        RequestError: the text has another form.
+    """
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise RequestError(f"{source}: not JSON: {error.msg} at column {error.colno}") from error
+    parts = value if isinstance(value, list) else [value]
+    kinds = (dict, str) if isinstance(value, list) else dict
+    if not parts or not all(isinstance(part, kinds) for part in parts):
+        raise RequestError(
+            f'{source}: expected a JSON object of arguments, or a list of such objects or words such as "yes", not '
+            f"{text[:60]}"
+        )
+    return parts
+
+
+def decisions_of(edit: Sequence[dict[str, Any] | str], question: dict[str, Any]) -> dict[str, Any]:
+    """Return the decisions of an edit; each call keeps the arguments that the edit does not name."""
+    current = [request["args"] for request in question.get("action_requests") or ()]
+    decisions: list[Any] = [*edit]
+    for number, part in enumerate(edit):
+        if isinstance(part, dict):
+            before = current[number] if number < len(current) else {}
+            decisions[number] = {"type": "edit", "args": {"args": {**before, **part}}}
+    return {"decisions": decisions}

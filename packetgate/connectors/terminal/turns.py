@@ -1,20 +1,14 @@
-"""`packetgate ask` and `answer`: run one turn, and show its progress, question, answer and trace."""
+"""`packetgate ask`, `answer` and `undo`: run one turn."""
 
-import asyncio
 import getpass
-import json
 import os
-import shlex
 import sys
 from collections.abc import Callable
-from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.status import Status
-from rich.text import Text
 
 from packetgate.connectors import rendering
 from packetgate.connectors.opening import open_sessions
@@ -33,49 +27,19 @@ from packetgate.connectors.options import (
     session_name,
     settings_from,
 )
-from packetgate.connectors.running import InterruptedReadError
-from packetgate.connectors.sessions import AnswerPiece, Sessions
 from packetgate.connectors.shell_commands import command_here
 from packetgate.connectors.terminal.last_question import LastQuestion, only_open_session
-from packetgate.connectors.terminal.reading import LineReader, file_part, is_at_terminal, reader
-from packetgate.connectors.turn import (
-    RESUMING,
-    Answering,
-    Asked,
-    Continue,
-    Finished,
-    Reply,
-    Resuming,
-    Say,
-    SideTurnFinished,
-    UserInput,
-    Waiting,
-    run_turn,
-)
+from packetgate.connectors.terminal.reading import decisions_of, file_part, is_at_terminal, read_edit
+from packetgate.connectors.terminal.screen import Terminal
+from packetgate.connectors.turn import Continue, Reply, Say, UserInput
 from packetgate.deciders.commands import is_command, undo_command
-from packetgate.graph.building import LAST_STAGE
 from packetgate.graph.shared_results import result_store
 from packetgate.state.channels import SwitchHints
-from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError, RequestError
-from packetgate.state.events import StageFinished, StageStarted
-from packetgate.state.packet import CognitionPacket
-from packetgate.state.printing import escaped, printable
 from packetgate.state.request import TurnRequest, check_request, decode_request
-from packetgate.state.sections import Reflection
-from packetgate.tools.text.result_store import ResultStore
 from packetgate.toolsets.builtin.files import ToolFailure
 from packetgate.toolsets.builtin.undo_store import History, UndoStore
 
-WAITING = 3
-"""Exit status of a turn that waits for an answer."""
-_SHORT_ID = 8
-"""Characters of a question's id that are shown."""
-_WAITS = "Another turn of this session is running, and your turn waits for it. Ctrl-C stops waiting."
-_WITHDRAWN = "\n\n[the text above is withdrawn; the answer is:]\n"
-_REMEMBER_WORDS = ("session", "always", "trust", "never")
-_LEAVE = "/quit"
-_HINT = "[y]es, [n]o, [s]kip, [e]dit, or say something else: "
 _SHELL_HINTS = SwitchHints.from_commands(
     "--allow-writes", "--allow-commands", "`/rest` in `packetgate chat` with this --session shows all of it"
 )
@@ -117,8 +81,10 @@ async def ask(
         lambda question_id: Say(text, request_data, question_id, files=files),
         session_name(session),
         options,
-        as_json,
-        *(overrides, allow_writes, allow_commands),
+        as_json=as_json,
+        overrides=overrides,
+        writes=allow_writes,
+        commands=allow_commands,
     )
 
 
@@ -151,12 +117,12 @@ async def answer(
     The settings of the run that asked apply. Exit status 3 means that the turn waits for another answer.
     """
     options = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url}
-    value = reply if edit is None else read_edit(edit)
+    value = reply if edit is None else read_edit(edit, "--edit")
     return await _run_turn(
         lambda question_id: Continue() if value is None else Reply(value, question or question_id),
         None if session is None else session_name(session),
         options,
-        as_json,
+        as_json=as_json,
     )
 
 
@@ -172,38 +138,29 @@ async def undo(
     list_changes: Annotated[
         bool, typer.Option("--list", help="Only list the changes that are in effect, newest first.")
     ] = False,
-    mcp_config: McpConfigPath = None,
-    url: Url = None,
-    as_json: AsJson = False,
     allow_writes: Writes = None,
-    overrides: Set = None,
 ) -> int:
     """Undo the last change that a built-in tool made below this folder, or the named change.
 
     The undo is a write: without --allow-writes it is a dry run, and it asks before it runs.
     """
-    settings = settings_from(mcp_config=mcp_config, url=url)
-    if settings.url and (session is None or list_changes):
-        raise InputError("with --url, name the session (--session), and do not use --list: the server has the changes")
-    if not settings.url:
-        store, root = UndoStore(settings.undo_path), str(settings.root.expanduser().resolve())
-        try:
-            history = History(store.changes(), session, root)
-            if list_changes:
-                lines = [f"{listed.label}, session {listed.session}" for listed in history.undoable]
-                for line in lines or [f"No change below {root} is in effect."]:
-                    rendering.say(printable(line), "")
-                return 0
-            found = history.find(change or "")  # the tool itself finds the session's last change again
-        except ToolFailure as error:
-            raise RequestError(str(error)) from error
-        change, session = change and found.call_id, session or found.session
-    message = undo_message(change or "")
+    settings = settings_from()
+    if settings.url:
+        raise InputError(f"{settings.url} has the changes of its sessions: say /undo in `packetgate chat`")
+    root = str(settings.root.expanduser().resolve())
+    try:
+        history = History(UndoStore(settings.undo_path).changes(), session, root)
+        found = None if list_changes else history.find(change or "")
+    except ToolFailure as error:
+        raise RequestError(str(error)) from error
+    if found is None:
+        lines = [f"{listed.label}, session {listed.session}" for listed in history.undoable]
+        for line in lines or [f"No change below {root} is in effect."]:
+            rendering.say(line, "")
+        return 0
+    message = undo_message(found.call_id if change else "")  # the tool itself finds the session's last change again
     request = turn_request(None, _SHELL_HINTS).changed(is_new=True)
-    options = {"mcp_config": mcp_config, "url": url}
-    return await _run_turn(
-        lambda _: Say(message, request), session_name(session), options, as_json, *(overrides, allow_writes, None)
-    )
+    return await _run_turn(lambda _: Say(message, request), session or found.session, {}, writes=allow_writes)
 
 
 def undo_message(change: str) -> str:
@@ -222,16 +179,15 @@ async def _run_turn(
     turn: Callable[[str], UserInput],
     session: str | None,
     process_options: dict[str, Any],
-    as_json: bool,
-    *run_options: Any,
+    *,
+    as_json: bool = False,
+    **run_options: Any,
 ) -> int:
     settings = check_settings(settings_from(**process_options))
-    context = run_settings_from(settings, *run_options).context
+    context = run_settings_from(settings, **run_options).context
     last = LastQuestion(settings)
     shown_id = last.question_id(session) if session else ""  # before opening, which takes time
-    options = [
-        (f"--{name.replace('_', '-')}", str(value)) for name, value in process_options.items() if value is not None
-    ]
+    options = {f"--{name.replace('_', '-')}": str(value) for name, value in process_options.items() if value}
     async with open_sessions(settings) as sessions:
         if session is None:
             session = await only_open_session(sessions, last)
@@ -239,22 +195,14 @@ async def _run_turn(
         terminal = Terminal(
             *(sessions, session, context, last, result_store(settings), as_json),
             interactive=is_at_terminal() and not as_json,
-            options=tuple(part for option in options for part in option),
-            program=command_here(settings, [option for option, _ in options]),
+            options=[part for option in options.items() for part in option],
+            program=command_here(settings, options),
         )
-        return await terminal.run(await _with_other_arguments(turn(shown_id), sessions, session))
-
-
-async def _with_other_arguments(turn: UserInput, sessions: Sessions, session: str) -> UserInput:
-    """Return a reply whose edits keep the arguments of the open question that they do not name."""
-    if not isinstance(turn, Reply) or not isinstance(turn.value, dict):
-        return turn
-    question = (await sessions.state(session)).question or {}
-    decisions = [*turn.value["decisions"]]
-    for number, (decision, request) in enumerate(zip(decisions, question.get("action_requests") or (), strict=False)):
-        if isinstance(decision, dict):
-            decisions[number] = {**decision, "args": {"args": {**request["args"], **decision["args"]["args"]}}}
-    return replace(turn, value={"decisions": decisions})
+        user_input = turn(shown_id)
+        if isinstance(user_input, Reply) and isinstance(user_input.value, list):
+            question = (await sessions.state(session)).question or {}
+            user_input = replace(user_input, value=decisions_of(user_input.value, question))
+        return await terminal.run(user_input)
 
 
 def turn_request(context_type: str | None, hints: SwitchHints) -> TurnRequest:
@@ -269,278 +217,9 @@ def turn_request(context_type: str | None, hints: SwitchHints) -> TurnRequest:
     return TurnRequest(origin="terminal", person=person, context_type=kind, switch_hints=hints)
 
 
-def read_edit(text: str) -> dict[str, Any]:
-    """Return the decisions of `--edit`: a JSON object of arguments, or for several calls a list of objects or words.
-
-    Raises:
-        RequestError: the text has another form.
-    """
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise RequestError(f"--edit is not JSON: {error.msg} at column {error.colno}") from error
-    parts = value if isinstance(value, list) else [value]
-    kinds = (dict, str) if isinstance(value, list) else dict
-    if not parts or not all(isinstance(part, kinds) for part in parts):
-        raise RequestError(
-            '--edit must be a JSON object of arguments, or a list of such objects or words such as "yes", not '
-            f"{text[:60]}"
-        )
-    return {
-        "decisions": [{"type": "edit", "args": {"args": part}} if isinstance(part, dict) else part for part in parts]
-    }
-
-
 def _request_text(argument: str | None) -> str:
     if argument is not None and argument != "-":
         return decode_request(os.fsencode(argument), "the request")
     if argument is None and sys.stdin.isatty():
         return ""
     return decode_request(sys.stdin.buffer.read(), "standard input")
-
-
-class _StreamedAnswer:
-    """Prints an answer while the model writes it, without control characters."""
-
-    def __init__(self) -> None:
-        self._shown = ""
-
-    def add(self, text: str) -> None:
-        self._shown += printable(text)
-        sys.stdout.write(printable(text))
-        sys.stdout.flush()
-
-    def finish(self, answer: str) -> None:
-        """Print the rest; if the final answer differs from the streamed text, print a note and the complete answer."""
-        answer = printable(answer).rstrip()
-        if not answer.startswith(self._shown.rstrip()):
-            self.add(_WITHDRAWN)
-            self._shown = ""
-        self.add(answer[len(self._shown) :])
-
-    def end(self) -> None:
-        if self._shown and not self._shown.endswith("\n"):
-            self.add("\n")
-
-
-@dataclass
-class _Progress:
-    sessions: Sessions
-    stage: str = ""
-
-    def __rich__(self) -> Text:
-        starting = self.sessions.starting
-        return Text(f"starting {', '.join(starting)} …" if starting else f"{self.stage} …")
-
-
-@dataclass
-class Terminal:
-    """Shows turns and reads replies. Without a terminal, a question stays open."""
-
-    sessions: Sessions
-    session: str
-    context: RoutingContext
-    last_question: LastQuestion
-    results: ResultStore
-    as_json: bool = False
-    interactive: bool = False
-    shows_trace: bool = True
-    options: tuple[str, ...] = ()
-    """Options that `packetgate answer` must repeat."""
-    program: str = "packetgate"
-    """How the commands that are shown begin."""
-    read: LineReader = field(default_factory=reader)
-    pending: dict[str, Any] | None = None
-    """The open question, which the next input answers."""
-    prompt: str = ""
-    """The prompt for the reply."""
-    _asked: str = ""
-    """Id of the question that was shown last."""
-
-    async def run(self, turn: UserInput) -> int:
-        """Run a turn and ask its questions; return the exit status. If the turn stops, print how to continue."""
-        try:
-            while True:
-                event = await self._until_end(turn)
-                if isinstance(event, Finished):
-                    self._show(event)
-                    return event.exit_status
-                if not self.interactive:
-                    self._show_pending(event)
-                    return WAITING
-                await self.ask(event.question)
-                turn = await self._reply()
-        except EOFError:
-            self._hint("left unanswered (yes, no or skip): {}", "yes")
-            return WAITING
-        except InterruptedReadError:
-            self._hint("left unanswered (yes, no or skip): {}", "yes")
-            raise
-        except asyncio.CancelledError:
-            self._hint("stopped: {} continues it")
-            raise
-
-    async def step(self, turn: UserInput) -> None:
-        """Run a turn. If the turn stops at a question, show the question."""
-        event = await self._until_end(turn)
-        if isinstance(event, Finished):
-            self._show(event)
-        else:
-            await self.ask(event.question)
-
-    async def ask(self, question: dict[str, Any]) -> None:
-        """Show a question, which the next input answers."""
-        out = rendering.console()
-        shown = rendering.question(question, out.width if is_at_terminal() else rendering.PLAIN_WIDTH)
-        out.print(shown, end="", soft_wrap=True)
-        self._remember(question)
-        self.pending = question
-        if question.get("kind") == "question":
-            self.prompt = "> "
-            return
-        requests = question["action_requests"]
-        each = "" if len(requests) == 1 else f"All {len(requests)}, or each as in `1 yes 2 no`: "
-        self.prompt = f"{each}{''.join(f'{word}, ' for word in _remember_words(requests))}{_HINT}"
-
-    async def reply_to(self, text: str) -> Reply | None:
-        """Return the input as the reply to the open question; None if the input is empty.
-
-        The graph decides whether the text is a reply, a correction or a new request.
-        """
-        question = self.pending
-        if question is None or not text.strip():
-            return None
-        edits = text.strip().casefold() in {"e", "edit"} and question.get("kind") != "question"
-        reply = await self._edit(question) if edits else text
-        self.pending = None
-        return Reply(reply, str(question.get("question_id", "")))
-
-    async def _until_end(self, turn: UserInput) -> Asked | Finished:
-        streams = sys.stdout.isatty() and not self.as_json
-        progress, answer = _Progress(self.sessions), _StreamedAnswer()
-        async with aclosing(run_turn(self.sessions, turn, self.session, self.context)) as events:
-            with Status(progress, console=rendering.console(stderr=True)) as status:
-                try:
-                    async for event in events:
-                        match event:
-                            case Waiting() | Resuming():
-                                status.update("")
-                                line = _WAITS if isinstance(event, Waiting) else RESUMING
-                                rendering.console(stderr=True).print(line, style="yellow")
-                            case StageStarted(stage=stage):
-                                progress.stage = stage
-                                status.update(progress)
-                            case StageFinished(decisions=decisions):
-                                self._show_decisions(decisions, status)
-                            case AnswerPiece() if streams:
-                                status.stop()
-                                answer.add(event.text)
-                            case Answering():
-                                self._show_answering(event)
-                            case SideTurnFinished(packet) | Finished(packet):
-                                if streams:
-                                    status.stop()
-                                    answer.finish(packet.response.candidate)
-                                if isinstance(event, Finished):
-                                    return event
-                                self._show_answer(packet, streamed=streams)
-                                answer = _StreamedAnswer()
-                            case Asked():
-                                return event
-                finally:
-                    answer.end()
-        raise RequestError("the turn ended without an answer")
-
-    def _show_decisions(self, decisions: tuple[Reflection, ...], status: Status) -> None:
-        for entry in decisions:
-            if sys.stderr.isatty() and not self.as_json and entry.step != LAST_STAGE:
-                line = Text(f"  {entry.step}: ", style="dim").append_text(rendering.decision(entry))
-                status.console.print(line, no_wrap=True, overflow="ellipsis")
-
-    async def _reply(self) -> Reply:
-        while True:
-            text = await self.read(self.prompt)
-            if text.strip().casefold() == _LEAVE:
-                raise EOFError
-            reply = await self.reply_to(text)
-            if reply is not None:
-                return reply
-
-    def _remember(self, question: dict[str, Any]) -> None:
-        self._asked = str(question.get("question_id", ""))
-        self.last_question.remember(self.session, self._asked)
-
-    async def _edit(self, question: dict[str, Any]) -> object:
-        decisions: list[dict[str, object]] = []
-        for request in question["action_requests"]:
-            current = escaped(f"{request['name']} {json.dumps(request['args'], ensure_ascii=False)}")
-            while True:
-                text = await self.read(f"{current}\nnew values as JSON; the other arguments stay: ")
-                try:
-                    typed = json.loads(text) if text.strip() else {}
-                    args = {**request["args"], **typed} if isinstance(typed, dict) else typed
-                    break
-                except json.JSONDecodeError as error:
-                    rendering.console().print(f"not JSON: {error.msg} at column {error.colno}")
-            decisions.append({"type": "edit", "edited_action": {"name": request["name"], "args": args}})
-        return {"decisions": decisions}
-
-    def _show(self, finished: Finished) -> None:
-        if self.as_json:
-            sys.stdout.write(finished.packet.model_dump_json(indent=2) + "\n")
-            return
-        self._show_answer(finished.packet, streamed=sys.stdout.isatty())
-        out = rendering.console()
-        if self.shows_trace:
-            out.print()
-            out.print(rendering.trace_table(finished.packet))
-        elif any(entry.is_fallback for entry in finished.packet.reasoning.reflection_log):
-            out.print("(model unavailable; the rule-based fallback answered. /why shows where)", style="yellow")
-
-    def _show_answer(self, packet: CognitionPacket, *, streamed: bool) -> None:
-        if self.as_json:
-            return
-        out = rendering.console()
-        if not streamed:
-            out.print(rendering.safe_text(packet.response.candidate))
-        out.print(rendering.attachments(packet, self.results), end="")
-
-    def _show_answering(self, answering: Answering) -> None:
-        question_id = str(answering.question.get("question_id", ""))
-        if self.as_json or question_id == self._asked:
-            return
-        tools = ", ".join(str(request.get("name")) for request in answering.question.get("action_requests", ()))
-        reply = answering.value if isinstance(answering.value, str) else "as decided"
-        line = escaped(f"To question {question_id[:_SHORT_ID]} ({tools}): {reply}")
-        rendering.console().print(Text(line, style="dim"), soft_wrap=True)
-
-    def _show_pending(self, asked: Asked) -> None:
-        self._remember(asked.question)
-        if self.as_json:
-            sys.stdout.write(asked.packet.model_dump_json(indent=2) + "\n")
-            return
-        out = rendering.console()
-        out.print(rendering.question(asked.question), soft_wrap=True)
-        out.print(rendering.trace_table(asked.packet))
-        if asked.question.get("kind") == "question":
-            words, others = "YOUR-WORDS", ""
-        else:
-            replies = ", ".join(["yes", "no", "skip", *_remember_words(asked.question["action_requests"])])
-            words, others = "yes", f" ({replies})"
-        command = self._answer_command(words, f"--question {self._asked[:_SHORT_ID]}")
-        out.print(f"\nWaiting for approval; not run. To decide{others}: {command}", soft_wrap=True)
-
-    def _hint(self, text: str, *reply: str) -> None:
-        if sys.stderr.isatty():
-            rendering.say(text.format(self._answer_command(*reply)), stderr=True)
-
-    def _answer_command(self, *reply: str) -> str:
-        return " ".join([f"{self.program} answer", *reply, shlex.join(["--session", self.session, *self.options])])
-
-
-def _remember_words(requests: list[dict[str, Any]]) -> list[str]:
-    return [
-        word
-        for word in _REMEMBER_WORDS
-        if requests and all(word in request.get("remember", ()) for request in requests)
-    ]

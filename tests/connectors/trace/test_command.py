@@ -24,7 +24,6 @@ def test_id_last_and_file_show_the_same_trace(cli: CommandLine) -> None:
     assert f"packet {packet_id[:8]}, session work" in first.out
     for args in ((packet_id, "--session", "work"), (), ("packet.json",)):
         assert cli.run("trace", *args).out == first.out
-    assert cli.run("trace", "-", given=written.encode()).out == first.out
     assert cli.run("trace", "last", "--json").out == written
 
 

@@ -1,0 +1,277 @@
+"""Show turns on a terminal: their progress, questions, answers and traces; and read the replies."""
+
+import asyncio
+import shlex
+import sys
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.status import Status
+from rich.text import Text
+
+from packetgate.connectors import rendering
+from packetgate.connectors.running import InterruptedReadError
+from packetgate.connectors.sessions import AnswerPiece, Sessions
+from packetgate.connectors.terminal.last_question import LastQuestion
+from packetgate.connectors.terminal.reading import LineReader, decisions_of, is_at_terminal, read_edit, reader
+from packetgate.connectors.turn import (
+    RESUMING,
+    Answering,
+    Asked,
+    Finished,
+    Reply,
+    Resuming,
+    SideTurnFinished,
+    UserInput,
+    Waiting,
+    run_turn,
+)
+from packetgate.graph.building import LAST_STAGE
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import RequestError
+from packetgate.state.events import StageFinished, StageStarted
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.printing import escaped, printable
+from packetgate.state.sections import Reflection
+from packetgate.tools.text.result_store import ResultStore
+
+WAITING = 3
+"""Exit status of a turn that waits for an answer."""
+_SHORT_ID = 8
+"""Characters of a question's id that are shown."""
+_WAITS = "Another turn of this session is running, and your turn waits for it. Ctrl-C stops waiting."
+_WITHDRAWN = "\n\n[the text above is withdrawn; the answer is:]\n"
+_REMEMBER_WORDS = ("session", "always", "trust", "never")
+_LEAVE = "/quit"
+_NEW_VALUES = "new values as JSON; the other arguments stay: "
+_HINT = "[y]es, [n]o, [s]kip, [e]dit, or say something else: "
+
+
+class _StreamedAnswer:
+    """Prints an answer, also while the model writes it, without control characters."""
+
+    def __init__(self) -> None:
+        self._shown = ""
+
+    def add(self, text: str) -> None:
+        self._shown += printable(text)
+        sys.stdout.write(printable(text))
+        sys.stdout.flush()
+
+    def finish(self, answer: str) -> None:
+        """Print the rest; if the final answer differs from the streamed text, print a note and the complete answer."""
+        answer = printable(answer).rstrip()
+        if not answer.startswith(self._shown.rstrip()):
+            self.add(_WITHDRAWN)
+            self._shown = ""
+        self.add(answer[len(self._shown) :])
+        self.end()
+
+    def end(self) -> None:
+        if self._shown and not self._shown.endswith("\n"):
+            self.add("\n")
+
+
+@dataclass
+class _Progress:
+    sessions: Sessions
+    stage: str = ""
+
+    def __rich__(self) -> Text:
+        starting = self.sessions.starting
+        return Text(f"starting {', '.join(starting)} …" if starting else f"{self.stage} …")
+
+
+@dataclass
+class Terminal:
+    """Shows turns and reads replies. Without a terminal, a question stays open."""
+
+    sessions: Sessions
+    session: str
+    context: RoutingContext
+    last_question: LastQuestion
+    results: ResultStore
+    as_json: bool = False
+    """Whether standard output gets only the packet."""
+    interactive: bool = False
+    shows_trace: bool = True
+    options: Sequence[str] = ()
+    """Options that `packetgate answer` must repeat."""
+    program: str = "packetgate"
+    """How the commands that are shown begin."""
+    read: LineReader = field(default_factory=reader)
+    pending: dict[str, Any] | None = None
+    """The open question, which the next input answers."""
+    prompt: str = ""
+    """The prompt for the reply."""
+    _asked: str = ""
+    """Id of the question that was shown last."""
+
+    def __post_init__(self) -> None:
+        self._out = rendering.console(quiet=self.as_json)
+
+    async def run(self, turn: UserInput) -> int:
+        """Run a turn and ask its questions; return the exit status. If the turn stops, print how to continue."""
+        try:
+            while True:
+                event = await self._until_end(turn)
+                if isinstance(event, Asked) and self.interactive:
+                    self.ask(event.question)
+                    turn = await self._reply()
+                    continue
+                if isinstance(event, Asked):
+                    self._show_pending(event)
+                if self.as_json:
+                    rendering.write_json(event.packet)
+                return event.exit_status if isinstance(event, Finished) else WAITING
+        except (EOFError, InterruptedReadError) as end:
+            self._hint("left unanswered (yes, no or skip): {}", "yes")
+            if isinstance(end, EOFError):
+                return WAITING
+            raise
+        except asyncio.CancelledError:
+            self._hint("stopped: {} continues it")
+            raise
+
+    async def step(self, turn: UserInput) -> None:
+        """Run a turn. If the turn stops at a question, show the question."""
+        event = await self._until_end(turn)
+        if isinstance(event, Asked):
+            self.ask(event.question)
+
+    def ask(self, question: dict[str, Any]) -> None:
+        """Show a question, which the next input answers."""
+        width = self._out.width if is_at_terminal() else rendering.PLAIN_WIDTH
+        self._out.print(rendering.question(question, width), end="", soft_wrap=True)
+        self._remember(question)
+        self.pending = question
+        if question.get("kind") == "question":
+            self.prompt = "> "
+            return
+        requests = question["action_requests"]
+        each = "" if len(requests) == 1 else f"All {len(requests)}, or each as in `1 yes 2 no`: "
+        self.prompt = f"{each}{''.join(f'{word}, ' for word in _remember_words(requests))}{_HINT}"
+
+    async def reply_to(self, text: str) -> Reply | None:
+        """Return the input as the reply to the open question; None if the input is empty.
+
+        The graph decides whether the text is a reply, a correction or a new request.
+        """
+        question = self.pending
+        if question is None or not text.strip():
+            return None
+        edits = text.strip().casefold() in {"e", "edit"} and question.get("kind") != "question"
+        reply = await self._edit(question) if edits else text
+        self.pending = None
+        return Reply(reply, str(question.get("question_id", "")))
+
+    async def _until_end(self, turn: UserInput) -> Asked | Finished:
+        streams = sys.stdout.isatty() and not self.as_json
+        progress, answer = _Progress(self.sessions), _StreamedAnswer()
+        async with aclosing(run_turn(self.sessions, turn, self.session, self.context)) as events:
+            with Status(progress, console=rendering.console(stderr=True)) as status:
+                try:
+                    async for event in events:
+                        match event:
+                            case Waiting() | Resuming():
+                                status.update("")
+                                line = _WAITS if isinstance(event, Waiting) else RESUMING
+                                status.console.print(line, style="yellow")
+                            case StageStarted(stage=stage):
+                                progress.stage = stage
+                                status.update(progress)
+                            case StageFinished(decisions=decisions):
+                                self._show_decisions(decisions, status)
+                            case AnswerPiece() if streams:
+                                status.stop()
+                                answer.add(event.text)
+                            case Answering():
+                                self._show_answering(event)
+                            case SideTurnFinished(packet) | Finished(packet):
+                                status.stop()
+                                self._show_answer(packet, answer)
+                                if isinstance(event, Finished):
+                                    self._show_trace(packet)
+                                    return event
+                                answer = _StreamedAnswer()
+                            case Asked():
+                                return event
+                finally:
+                    answer.end()
+        raise RequestError("the turn ended without an answer")
+
+    def _show_decisions(self, decisions: tuple[Reflection, ...], status: Status) -> None:
+        for entry in decisions:
+            if sys.stderr.isatty() and entry.step != LAST_STAGE:
+                line = Text(f"  {entry.step}: ", style="dim").append_text(rendering.decision(entry))
+                status.console.print(line, no_wrap=True, overflow="ellipsis")
+
+    def _show_answer(self, packet: CognitionPacket, answer: _StreamedAnswer) -> None:
+        if not self.as_json:
+            answer.finish(packet.response.candidate)
+        self._out.print(rendering.attachments(packet, self.results), end="")
+
+    def _show_trace(self, packet: CognitionPacket) -> None:
+        if self.shows_trace:
+            self._out.print()
+            self._out.print(rendering.trace_table(packet))
+        elif any(entry.is_fallback for entry in packet.reasoning.reflection_log):
+            self._out.print("(model unavailable; the rule-based fallback answered. /why shows where)", style="yellow")
+
+    async def _reply(self) -> Reply:
+        while True:
+            text = await self.read(self.prompt)
+            if text.strip().casefold() == _LEAVE:
+                raise EOFError
+            reply = await self.reply_to(text)
+            if reply is not None:
+                return reply
+
+    def _remember(self, question: dict[str, Any]) -> None:
+        self._asked = str(question.get("question_id", ""))
+        self.last_question.remember(self.session, self._asked)
+
+    async def _edit(self, question: dict[str, Any]) -> dict[str, Any]:
+        while True:
+            try:
+                return decisions_of(read_edit(await self.read(_NEW_VALUES), "new values"), question)
+            except RequestError as error:
+                rendering.say(str(error), "red")
+
+    def _show_answering(self, answering: Answering) -> None:
+        question_id = str(answering.question.get("question_id", ""))
+        if question_id == self._asked:
+            return
+        tools = ", ".join(str(request.get("name")) for request in answering.question.get("action_requests", ()))
+        reply = answering.value if isinstance(answering.value, str) else "as decided"
+        line = escaped(f"To question {question_id[:_SHORT_ID]} ({tools}): {reply}")
+        self._out.print(Text(line, style="dim"), soft_wrap=True)
+
+    def _show_pending(self, asked: Asked) -> None:
+        self._remember(asked.question)
+        self._out.print(rendering.question(asked.question), soft_wrap=True)
+        self._out.print(rendering.trace_table(asked.packet))
+        if asked.question.get("kind") == "question":
+            words, others = "YOUR-WORDS", ""
+        else:
+            replies = ", ".join(["yes", "no", "skip", *_remember_words(asked.question["action_requests"])])
+            words, others = "yes", f" ({replies})"
+        command = self._answer_command(words, f"--question {self._asked[:_SHORT_ID]}")
+        self._out.print(f"\nWaiting for approval; not run. To decide{others}: {command}", soft_wrap=True)
+
+    def _hint(self, text: str, *reply: str) -> None:
+        if sys.stderr.isatty():
+            rendering.say(text.format(self._answer_command(*reply)), stderr=True)
+
+    def _answer_command(self, *reply: str) -> str:
+        return " ".join([f"{self.program} answer", *reply, shlex.join(["--session", self.session, *self.options])])
+
+
+def _remember_words(requests: list[dict[str, Any]]) -> list[str]:
+    return [
+        word
+        for word in _REMEMBER_WORDS
+        if requests and all(word in request.get("remember", ()) for request in requests)
+    ]
