@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.counting import FINISHED, REFUSED, asked, events, race
 from support.graphs import Session, session
 from support.notebook import Notebook
-from support.racing import FINISHED, REFUSED, ask, events, race
 from support.scripted_deciders import call, none, scripted
 
 from packetgate.connectors.opening import open_sessions
@@ -39,7 +39,7 @@ async def test_only_one_of_two_concurrent_approvals_counts(
     settings = settings.model_copy(update={"database_url": url})
     for number in range(1, ROUNDS + 1):
         name = f"round {number}"
-        await ask(settings, name, APPEND)
+        await asked(settings, name, APPEND)
         ends = await race(settings, name, "yes", "yes")
         assert (settings.root / "log.txt").read_text() == "x\n" * number, name
         assert min(ends) == FINISHED < max(ends) <= REFUSED, ends
@@ -58,8 +58,8 @@ async def final_status(settings: Settings, name: str) -> ToolExecutionStatus:
 @pytest.mark.slow
 async def test_a_question_claimed_by_a_dead_process_is_asked_again(settings: Settings) -> None:
     """The process dies between claim and checkpoint: the answer is lost, and nothing runs."""
-    asked = await ask(settings, "s", APPEND)
-    assert await open_journal(settings).claim(asked.question["question_id"])
+    first = await asked(settings, "s", APPEND)
+    assert await open_journal(settings).claim(first.question["question_id"])
     again = (await events(settings, "s", Reply("yes")))[-1]
     while isinstance(again, Asked):
         assert not (settings.root / "log.txt").exists()
