@@ -2,7 +2,7 @@
 
 from support.graphs import run_once
 from support.notebook import Notebook
-from support.prompts import BROKEN, call, review
+from support.prompts import call, review
 from support.scripted_openai import HttpError, ScriptedOpenAI
 
 from packetgate.deciders.protocols import Deciders
@@ -28,16 +28,6 @@ async def test_a_read_is_selected_reviewed_and_answered(
         "review_selection": "model",
         "respond": "model",
     }
-
-
-async def test_a_malformed_selection_is_a_visible_fallback(
-    by_model: Deciders, notebook: Notebook, scripted_openai: ScriptedOpenAI
-):
-    scripted_openai.script(BROKEN, BROKEN, review(0.9), "Apples.")
-    packet = await run_once(by_model, "Read note name=a", notebook)
-    chosen = next(entry for entry in packet.reasoning.reflection_log if entry.step == "select_tool")
-    assert (chosen.is_fallback, chosen.decided_by) == (True, "reflex")
-    assert notebook.called == ["read_note"]
 
 
 async def test_with_all_models_down_a_turn_still_answers(
