@@ -13,16 +13,6 @@ from support.scripted_openai import ScriptedOpenAI
 from packetgate.deciders.protocols import Deciders
 from packetgate.state.transitions import ToolExecutionStatus
 
-READ, LIST = call("notebook.read_note", name="a"), call("notebook.list_notes")
-
-
-async def test_the_palette_contains_only_allowed_tools():
-    async with session(scripted(READ), Notebook(), allowed_tools=("notebook.read_*", "notebook.list_*")) as talk:
-        packet = await talk.say("Read a, then write it, list all and run it")
-    assert packet.context.palette_names == {"notebook.read_note", "notebook.list_notes"}
-    assert set(packet.context.available_mcp_tools) == packet.context.palette_names
-    assert packet.routing.execution_status is ToolExecutionStatus.EXECUTED
-
 
 async def test_a_reply_may_narrow_the_tools_of_the_run_that_asked():
     """The other settings of that run still apply, but tools that are forbidden now do not run."""

@@ -1,25 +1,21 @@
 """A question accepts one answer, across processes, forks and replays."""
 
-import asyncio
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.types import Command, StateSnapshot
+from support.counting import FINISHED, REFUSED, asked, events, race
 from support.graphs import Session, session
 from support.notebook import Notebook
-from support.racing import FINISHED, REFUSED, ask, events, race
 from support.scripted_deciders import call, none, scripted
 
 from packetgate.connectors.opening import open_sessions
-from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import Asked, Finished, Reply
+from packetgate.connectors.turn import Asked, Reply
 from packetgate.gate.answers import ALREADY_ANSWERED
 from packetgate.gate.journal import STARTED, CallLog, Journal
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
-from packetgate.state.base import now
 from packetgate.state.transitions import ToolExecutionStatus
 
 ROUNDS = 4
@@ -43,7 +39,7 @@ async def test_only_one_of_two_concurrent_approvals_counts(
     settings = settings.model_copy(update={"database_url": url})
     for number in range(1, ROUNDS + 1):
         name = f"round {number}"
-        await ask(settings, name, APPEND)
+        await asked(settings, name, APPEND)
         ends = await race(settings, name, "yes", "yes")
         assert (settings.root / "log.txt").read_text() == "x\n" * number, name
         assert min(ends) == FINISHED < max(ends) <= REFUSED, ends
@@ -59,52 +55,11 @@ async def final_status(settings: Settings, name: str) -> ToolExecutionStatus:
     return done.status
 
 
-async def history(talk: Session) -> list[StateSnapshot]:
-    """Return the thread's checkpoints, newest first."""
-    return [one async for one in talk.graph.aget_state_history(talk.config)]
-
-
-async def open_question_config(talk: Session) -> Any:
-    """Return the configuration of the newest checkpoint with an open question."""
-    return next(one.config for one in await history(talk) if one.next == ("ask_user",))
-
-
-async def problems_after_resume(talk: Session, where: Any, given: Any) -> list[str]:
-    """Run the graph from a checkpoint; return the problems of the repeated questions."""
-    out = await talk.graph.ainvoke(given, where, context=talk.context)
-    return [one.value["problem"] for one in out.get("__interrupt__", ())]
-
-
-@pytest.mark.parametrize("first", ["yes", "no"])
-@pytest.mark.parametrize("then", ["no", None], ids=str)
-async def test_a_fork_asks_again(notebook: Notebook, first: str, then: Any) -> None:
-    """LangGraph passes the accepted answer to a fork."""
-    async with session(scripted(WRITE, none(), WRITE), notebook, allow_write_tools=True) as talk:
-        question = (await talk.ask(ASK)).question
-        where = await open_question_config(talk)
-        await talk.reply(first)
-        before = list(notebook.calls)
-        if then is None:  # a replay
-            out = await talk.graph.ainvoke(None, where, context=talk.context)
-            assert [one.value["question_id"] for one in out["__interrupt__"]] == [question["question_id"]]
-            (problem,) = await problems_after_resume(talk, talk.config, Command(resume="yes"))
-        else:
-            (problem,) = await problems_after_resume(talk, where, Command(resume=then))
-        assert problem == ALREADY_ANSWERED
-        assert notebook.calls == before
-        while (again := (await Sessions(talk.graph).state(talk.name)).question) is not None:
-            assert notebook.calls == before
-            told = await talk.events(Reply("yes", again["question_id"]))
-        assert again is None
-        assert isinstance(told[-1], Finished)
-    assert notebook.called == ["write_note"] * (len(before) + 1), "the new question was given an answer of its own"
-
-
 @pytest.mark.slow
 async def test_a_question_claimed_by_a_dead_process_is_asked_again(settings: Settings) -> None:
     """The process dies between claim and checkpoint: the answer is lost, and nothing runs."""
-    asked = await ask(settings, "s", APPEND)
-    assert await open_journal(settings).claim(asked.question["question_id"])
+    first = await asked(settings, "s", APPEND)
+    assert await open_journal(settings).claim(first.question["question_id"])
     again = (await events(settings, "s", Reply("yes")))[-1]
     while isinstance(again, Asked):
         assert not (settings.root / "log.txt").exists()
@@ -163,19 +118,4 @@ async def test_a_call_that_may_have_run_cannot_be_edited(settings: Settings, not
         edit = {"type": "edit", "edited_action": {"name": "notebook.write_note", "args": {"name": "b", "text": "b"}}}
         asked = await talk.ask_again({"decisions": [edit]})
     assert "cannot be edited: it was started at" in asked.question["problem"]
-    assert notebook.called == []
-
-
-async def test_an_expired_approval_runs_nothing(notebook: Notebook) -> None:
-    async with session(
-        scripted(WRITE), notebook, interrupt_before=["execute_tool"], allow_write_tools=True, ask_timeout_s=1.0
-    ) as talk:
-        asked = await talk.ask(ASK)
-        await talk.until_stopped(Reply("yes"))
-        assert asked.packet.governance.question is not None
-        left = asked.packet.governance.question.expires_at - now()
-        await asyncio.sleep(max(left.total_seconds(), 0) + 0.01)
-        out = await talk.graph.ainvoke(None, talk.config, context=talk.context)
-    assert out["tool_routing"].all_calls[0].status is ToolExecutionStatus.FAILED
-    assert "there is no unexpired approval" in out["response"].candidate
     assert notebook.called == []

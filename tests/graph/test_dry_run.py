@@ -7,8 +7,6 @@ from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.scripted_deciders import call, scripted
 
-from packetgate.connectors.turn import Reply
-from packetgate.state.codes import Code
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.toolsets.servers.opening import BuiltinServer, builtin_servers
 
@@ -28,16 +26,6 @@ async def test_a_trusted_server_runs_its_own_dry_run(notebook: Notebook):
     assert packet.governance.dry_run
 
 
-async def test_an_untrusted_server_is_not_called(notebook: Notebook):
-    packet = await run_once(scripted(SAVE), "Save avocado as a", notebook)
-    assert notebook.calls == []
-    (done,) = packet.routing.all_calls
-    assert done.status is ToolExecutionStatus.SKIPPED
-    assert done.result is not None
-    assert done.result.dry_run
-    assert "it was not called" in packet.response.candidate
-
-
 async def test_an_enabled_and_approved_write_runs(notebook: Notebook):
     async with session(scripted(SAVE), notebook.connection(trusted=True), allow_write_tools=True) as talk:
         asked = await talk.ask("Save avocado as a")
@@ -49,25 +37,6 @@ async def test_an_enabled_and_approved_write_runs(notebook: Notebook):
     assert [one.event for one in packet.governance.audit] == ["dry_run_passed", "call_approved", "call_executed"]
     assert packet.routing.all_calls[0].status is ToolExecutionStatus.EXECUTED
     assert not packet.governance.dry_run
-
-
-async def test_an_approval_applies_to_exactly_its_arguments(notebook: Notebook):
-    """An approval recorded for other arguments does not count."""
-    async with session(
-        scripted(SAVE), notebook.connection(trusted=True), interrupt_before=["execute_tool"], allow_write_tools=True
-    ) as talk:
-        await talk.ask("Save avocado as a")
-        packet = await talk.until_stopped(Reply("yes"))
-        (granted,) = packet.routing.calls
-        forged = granted.model_copy(update={"params": {"name": "b", "text": "avocado"}})
-        await talk.graph.aupdate_state(
-            talk.config, {"tool_routing": packet.routing.model_copy(update={"calls": (forged,)})}, as_node="ask_user"
-        )
-        await talk.graph.ainvoke(None, talk.config, context=talk.context)
-        after = (await talk.graph.aget_state(talk.config)).values["tool_routing"]
-    assert [params["dry_run"] for _, params in notebook.calls] == [True]
-    assert after.calls[0].status is ToolExecutionStatus.FAILED
-    assert after.calls[0].result.code is Code.APPROVAL_MISSING
 
 
 WRITE = call("ai.write", path="plan.txt", content="new\n", mode="overwrite")

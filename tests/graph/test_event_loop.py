@@ -4,6 +4,7 @@ Requests, files, results and model outputs are all long.
 """
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -13,7 +14,6 @@ import pytest
 from blockbuster.blockbuster import BlockingError
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
-from support.blocking import blocking_refused
 from support.gguf_model import write_tiny_gguf
 from support.graphs import Session, stages
 from support.prompts import call, first_call, review, selection
@@ -54,8 +54,14 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def _watched() -> Iterator[None]:
-    with blocking_refused():
-        yield
+    """Detect blocking calls in this process with the development server's own set-up."""
+    for name, value in {"DATABASE_URI": ":memory:", "REDIS_URI": "fake", "LANGGRAPH_RUNTIME_EDITION": "inmem"}.items():
+        os.environ.setdefault(name, value)  # the server's modules ask for them when they are imported
+    from langgraph_runtime_inmem.queue import _enable_blockbuster
+
+    blockbuster = _enable_blockbuster()
+    yield
+    blockbuster.deactivate()
 
 
 @asynccontextmanager

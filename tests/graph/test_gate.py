@@ -23,11 +23,6 @@ class _Raising:
         raise self._error
 
 
-class _Unusable:
-    async def __call__(self, packet, catalogue, context) -> Review:
-        return None  # type: ignore[return-value]
-
-
 class _Interrupting:
     async def __call__(self, packet, catalogue, context) -> Review:
         interrupt({"ask": "a colleague"})
@@ -63,12 +58,6 @@ async def test_a_call_missing_from_the_review_counts_zero(notebook: Notebook, st
     assert [one.review_confidence for one in packet.routing.calls] == [1.0, 0.0]
     assert [one.status for one in packet.routing.calls] == [ToolExecutionStatus.EXECUTED, ToolExecutionStatus.SKIPPED]
     assert [one.score for one in packet.reasoning.evaluations] == [1.0, 0.0]
-
-
-async def test_an_unusable_review_closes_the_gate(notebook: Notebook):
-    packet = await run_once(scripted(READ_A, reviewer=_Unusable()), "Read a", notebook)
-    assert notebook.calls == []
-    assert packet.routing.calls[0].review_confidence == 0.0
 
 
 async def test_an_interrupt_of_the_reviewer_reaches_the_caller(notebook: Notebook):

@@ -1,16 +1,16 @@
-"""Policy rules, and remembered approvals of each user, on the real graph."""
+"""Remembered answers apply to the user who gave them."""
 
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from support.confirmed_reads import confirming_preferences
-from support.graphs import Session, session
+from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import call, none, scripted
 
 from packetgate.connectors.turn import Asked, Finished, Reply, Say
-from packetgate.gate.grants import GRANT_GIVEN, GRANT_USED, Grants
+from packetgate.gate.grants import Grants
 from packetgate.gate.journal import MemoryJournal
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
@@ -19,83 +19,6 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.request import TurnRequest
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.toolsets.servers.hub import McpHub
-
-WRITE = call("notebook.write_note", name="a", text="avocado")
-AGAIN = call("notebook.write_note", name="a", text="artichoke")
-OTHER = call("notebook.write_note", name="b", text="avocado")
-READ = call("notebook.read_note", name="a")
-ASK = "Write avocado, artichoke to a and b"
-
-
-def policy(*rules: dict[str, Any], remember: str = "never", **more: Any) -> Preferences:
-    return Preferences.model_validate({"policy": {"rules": [*rules], "remember": remember, **more}})
-
-
-def of(effect: str, tool: str = "notebook.write_note", **more: Any) -> dict[str, Any]:
-    return {"effect": effect, "tool": tool, **more}
-
-
-def statuses(packet: CognitionPacket) -> list[str]:
-    return [one.status.value for one in packet.routing.all_calls]
-
-
-async def test_an_allow_rule_replaces_the_question_and_is_recorded(notebook: Notebook):
-    rules = policy(of("allow", arguments={"name": "a", "text": "**"}))
-    async with session(scripted(WRITE, OTHER), notebook, preferences=rules, allow_write_tools=True) as talk:
-        asked = await talk.ask(ASK)  # asks about the other tool, which no rule names
-    assert notebook.notes["a"] == "avocado"
-    assert notebook.notes["b"] == "bread"
-    (approval,) = asked.packet.governance.approvals
-    assert approval.by == 'the policy: allow notebook.write_note with name "a", any text'
-    assert [one["args"]["name"] for one in asked.question["action_requests"]] == ["b"]
-
-
-async def test_a_denied_tool_is_not_offered(notebook: Notebook):
-    rules = policy(of("deny"), of("allow"))
-    async with session(scripted(WRITE, none()), notebook, preferences=rules, allow_write_tools=True) as talk:
-        packet = await talk.say(ASK)
-    assert notebook.calls == []
-    assert "notebook.write_note" not in packet.context.available_mcp_tools
-    assert "notebook.read_note" in packet.context.available_mcp_tools
-
-
-async def remembering(talk: Session, word: Any) -> CognitionPacket:
-    await talk.ask(ASK)
-    return await talk.reply(word)
-
-
-@pytest.mark.parametrize("word", ["always", "session", {"type": "approve", "remember": "always"}])
-async def test_a_remembered_approval_replaces_the_next_question(notebook: Notebook, word: Any):
-    journal = MemoryJournal()
-    rules = policy(remember="always")
-    async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
-        await remembering(talk, word)
-    async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
-        packet = await talk.say("Write avocado to a")
-    assert statuses(packet) == ["executed"]
-    assert notebook.called == ["write_note", "write_note"]
-    assert [row.entry.event for row in await journal.event_entries(GRANT_GIVEN, GRANT_USED)] == [
-        GRANT_GIVEN,
-        GRANT_USED,
-    ]
-    assert packet.governance.approvals[-1].by.startswith("grant ")
-    (status,) = await Grants(journal).all()
-    assert status.use_count == 1
-
-
-async def test_a_session_grant_ends_with_its_session_and_a_revoked_grant_at_once(notebook: Notebook):
-    journal, rules = MemoryJournal(), policy(remember="always")
-    async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
-        await remembering(talk, "session")
-    async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
-        talk.name = "another"
-        await talk.ask(ASK)
-    (status,) = await Grants(journal).all()
-    assert await Grants(journal).revoke(status.grant.grant_id)
-    assert not await Grants(journal).revoke(status.grant.grant_id)
-    async with session(scripted(AGAIN), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
-        await talk.ask(ASK)
-
 
 RULES = Preferences.model_validate({"policy": {"remember": "always"}})
 ANN, BEN, NAMELESS = (TurnRequest(origin="discord", person=person) for person in ("ann", "ben", ""))

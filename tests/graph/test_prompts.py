@@ -4,11 +4,10 @@ from itertools import pairwise
 
 import pytest
 from support.graphs import session
-from support.mcp_servers import in_process
+from support.notebook import Notebook
 from support.openai_models import model_at
-from support.prompts import selection, sent, system
+from support.prompts import selection, system
 from support.scripted_openai import ScriptedOpenAI
-from support.work_tools import work_server
 
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.protocols import Deciders
@@ -30,9 +29,9 @@ def by_model(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch) -
 
 
 SUBJECTS = (
-    "List my tasks",
-    "Search the web for lamps",
-    "Show the project's budget",
+    "List my notes",
+    "Check the weather in Bern",
+    "Read note a",
     "What is in the calendar?",
     "More?",
 )
@@ -44,37 +43,16 @@ def selections(scripted: ScriptedOpenAI) -> list[str]:
     return [prompt for prompt in prompts if "\nTools:\n" in prompt]
 
 
-@pytest.mark.slow
-async def test_twenty_turns_leave_one_palette_and_one_ledger(by_model: Deciders, scripted_openai: ScriptedOpenAI):
-    async with session(by_model, in_process(work_server())) as office:
-        ledgers = set()
-        for turn in range(20):
-            scripted_openai.script(NONE, NONE, "There is none.")
-            await office.say(f"{SUBJECTS[turn % len(SUBJECTS)]} ({turn})")
-            for number in range(len(scripted_openai.requests)):
-                prompt = "\n".join(text for _, text in sent(scripted_openai, number))
-                (line,) = (line for line in prompt.splitlines() if line.startswith("- office (40 tools"))
-                ledgers.add(line)
-            prompts = selections(scripted_openai)
-            assert prompts
-            for prompt in prompts:
-                listed = [line for line in prompt.splitlines() if line.startswith("- office.")]
-                assert prompt.count("\nTools:\n") == 1
-                assert 0 < len(listed) == len({line.split(":")[0] for line in listed}) <= 40
-            scripted_openai.requests.clear()
-        assert len(ledgers) == 2  # one for tool selection, one for answers
-
-
 async def test_the_constant_part_of_prompts_is_identical_and_comes_first(
-    by_model: Deciders, scripted_openai: ScriptedOpenAI
+    by_model: Deciders, notebook: Notebook, scripted_openai: ScriptedOpenAI
 ):
-    async with session(by_model, in_process(work_server())) as office:
+    async with session(by_model, notebook) as talk:
         for text in SUBJECTS:
             scripted_openai.script(NONE, NONE, "There is none.")
-            await office.say(text)
+            await talk.say(text)
     stable = {prompt.partition("\nTools:\n")[0] for prompt in selections(scripted_openai)}
     assert len(stable) == 1
-    assert "- office (40 tools: " in stable.pop()
+    assert "- notebook (8 tools: " in stable.pop()
     prompts = [system(scripted_openai, number) for number in range(len(scripted_openai.requests))]
     answers = [prompt for prompt in prompts if "\n\nYou answer the user" in prompt]
     assert len(answers) == len(SUBJECTS)

@@ -1,26 +1,52 @@
 """Each stage reports its decisions and cost on the custom stream."""
 
 from dataclasses import replace
+from typing import Any
 
 import orjson
 import pytest
+from langchain_core.messages import HumanMessage
 from langgraph.types import Command
-from support.graphs import session
+from support.graphs import Session, session
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, scripted, wanted
-from support.stage_events import events_of, finished, started, stopped
 
 from packetgate.deciders.choosing import reflex_deciders
 from packetgate.deciders.protocols import Answer
 from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError
-from packetgate.state.events import read_event
-from packetgate.state.packet import CognitionPacket
+from packetgate.state.events import StageFinished, StageStarted, StageStopped, read_event
+from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.tools.catalogue.catalogue import Catalogue
 
 READ = "notebook.read_note"
 WRITE = "notebook.write_note"
+
+
+async def events_of(talk: Session, said: str | Command[Any], events: list[Any] | None = None) -> list[Any]:
+    """Run a turn, or go on with one, up to its answer or question; return its events, and add them to `events`."""
+    events = [] if events is None else events
+    given = TurnInput(messages=[HumanMessage(said)]) if isinstance(said, str) else said
+    stream = talk.graph.astream(given, talk.config, context=talk.context, stream_mode="custom")
+    async for event in stream:
+        events.append(event)
+    return events
+
+
+def started(events: list[Any]) -> list[StageStarted]:
+    """Return the stages that began."""
+    return [event for event in events if isinstance(event, StageStarted)]
+
+
+def finished(events: list[Any], stage: str = "") -> list[StageFinished]:
+    """Return the stages that ended, or one stage's."""
+    return [event for event in events if isinstance(event, StageFinished) and stage in {"", event.stage}]
+
+
+def stopped(events: list[Any]) -> list[StageStopped]:
+    """Return the stages that waited for the user or broke."""
+    return [event for event in events if isinstance(event, StageStopped)]
 
 
 class FailingResponder:

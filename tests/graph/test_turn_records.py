@@ -11,9 +11,9 @@ import pytest
 from langgraph.store.base import BaseStore, Op
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite.aio import AsyncSqliteStore
+from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import call, scripted
-from support.usage import recording
 
 from packetgate.deciders.choosing import reflex_deciders
 from packetgate.graph.composition import open_graph
@@ -47,7 +47,7 @@ async def test_a_failing_store_is_logged_once_and_the_turn_continues(
     assert isinstance(store, AsyncSqliteStore)
     await store.conn.close()
     with caplog.at_level(logging.ERROR):
-        async with recording(scripted(call(READ, name="a")), store, notebook) as talk:
+        async with session(scripted(call(READ, name="a")), notebook, store=store) as talk:
             packet = await talk.say("Read a")
     assert "apples" in packet.response.candidate
     assert [packet.header.packet_id in one.getMessage() for one in caplog.records] == [True]
@@ -57,7 +57,7 @@ async def test_a_hanging_store_is_abandoned_after_a_timeout(
     notebook: Notebook, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("packetgate.graph.records.TIMEOUT_S", 0.01)
-    async with recording(reflex_deciders(), Hanging(), notebook) as talk:
+    async with session(reflex_deciders(), notebook, store=Hanging()) as talk:
         packet = await talk.say("Read note name=a")
     assert packet.response.candidate
     assert "TimeoutError" in caplog.text
@@ -83,7 +83,7 @@ async def test_opening_a_graph_prunes_old_lessons_and_records_of_earlier_version
 async def test_executed_calls_are_learned_and_failed_or_denied_calls_are_not(notebook: Notebook) -> None:
     store = InMemoryStore()
     deciders = scripted(call(READ, name="a"), call(WEATHER, city="Bern"), call(WRITE, name="a", text="x"))
-    async with recording(deciders, store, notebook, allow_write_tools=True, max_reinjections=1) as talk:
+    async with session(deciders, notebook, store=store, allow_write_tools=True, max_reinjections=1) as talk:
         await talk.say("Cheer me up with a")
         await talk.say("Is it nice out in Bern")
         await talk.ask("Jot it down")

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, scripted, wanted
-from support.usage import entries_of, recording
+from support.usage import entries_of
 
 from packetgate.gate.journal import Entry, RecordedEntry
 from packetgate.graph.journal import journal_at
@@ -35,7 +36,7 @@ async def test_a_turn_is_read_from_the_journal(notebook: Notebook, tmp_path: Pat
     journal = journal_at(tmp_path / "packetgate.db")
     both = calls(wanted(READ, name="a"), wanted(WEATHER, city="Bern"))
     deciders = scripted(both, call(WRITE, name="a", text="x"), call(WRITE, name="a", text="y"), call(WRITE, name="b"))
-    async with recording(deciders, None, notebook, journal=journal, allow_write_tools=True, max_reinjections=1) as talk:
+    async with session(deciders, notebook, journal=journal, allow_write_tools=True, max_reinjections=1) as talk:
         packet = await talk.say("Read a, and check the weather")
         for answer in ("no", "yes"):
             await talk.ask("Write it")

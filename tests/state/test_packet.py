@@ -8,9 +8,10 @@ from support.full_packet import full_packet, inside
 from packetgate.state.base import Section
 from packetgate.state.codes import Code
 from packetgate.state.errors import PacketError, PacketVersionError, RequestError
-from packetgate.state.packet import CognitionPacket, PacketUpdate, check_update, read_packet
+from packetgate.state.origins import FlowLabel
+from packetgate.state.packet import CLIENT_SUPPLIED, CognitionPacket, PacketUpdate, check_update, read_packet
 from packetgate.state.routing import ToolRouting
-from packetgate.state.sections import PACKET_VERSION, Governance, Header, Response
+from packetgate.state.sections import PACKET_VERSION, Attachment, Content, Governance, Header, Response
 
 
 def test_the_full_packet_leaves_no_field_at_its_default():
@@ -157,3 +158,11 @@ def test_a_stored_call_of_a_chain_is_read_and_its_queued_steps_do_not_run():
     routing = ToolRouting.model_validate({"calls": [stored], "queued_calls": [stored, {**stored, "chain": None}]})
     assert [call.tool_name for call in routing.calls] == ["a.b"]
     assert len(routing.queued_calls) == 1
+
+
+def test_an_attachment_and_a_supplied_message_set_both_labels():
+    attached = CognitionPacket(content=Content(attachments=(Attachment(name="a.txt", text="x"),)))
+    supplied = CognitionPacket(messages=[AIMessage("x", additional_kwargs={CLIENT_SUPPLIED: True})])
+    for packet in (attached, supplied):
+        assert {label.label for label in packet.labels} == {*FlowLabel}
+    assert CognitionPacket().labels == ()

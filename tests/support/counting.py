@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
@@ -171,3 +172,31 @@ async def finished(settings: Settings, session: str, hotel: Hotel, room: str, te
                 return End(Finished(state.packet), doubts)
             told = [event async for event in run_turn(sessions, turn, session, WRITES)]
             assert isinstance(told[-1], Asked | Finished), told
+
+
+FINISHED, ASKED, REFUSED = 0, 3, 4
+"""Exit statuses of processes that answer: the turn ended, it asks again, or the answer came too late."""
+
+
+async def race(settings: Settings, session: str, *values: str) -> list[int]:
+    """Let a process for each value answer the session's question, all at once; return their exit statuses."""
+    together = forking().Barrier(len(values))
+    started = [forking().Process(target=_answer, args=(settings, session, value, together)) for value in values]
+    for process in started:
+        process.start()
+    await asyncio.to_thread(lambda: [process.join() for process in started])
+    return [process.exitcode or 0 for process in started]
+
+
+def _answer(settings: Settings, session: str, value: str, together: Barrier) -> None:
+    raise SystemExit(asyncio.run(_reply(settings, session, value, together)))
+
+
+async def _reply(settings: Settings, session: str, value: str, together: Barrier) -> int:
+    async with open_sessions(settings) as sessions:
+        await asyncio.to_thread(together.wait)
+        try:
+            told = [event async for event in run_turn(sessions, Reply(value), session, WRITES)]
+        except SessionError:
+            return REFUSED
+    return FINISHED if isinstance(told[-1], Finished) else ASKED

@@ -10,6 +10,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
 from support.confirmed_reads import confirming_preferences
 from support.notebook import Notebook
 
@@ -88,15 +89,16 @@ async def session(
     interrupt_before: list[str] | None = None,
     journal: Journal | None = None,
     preferences: Preferences | None = None,
+    store: BaseStore | None = None,
     **context: Any,
 ) -> AsyncIterator[Session]:
-    """Open a session on the graph; `context` are fields of `RoutingContext`."""
+    """Open a session on the graph; `context` are fields of `RoutingContext`. With a store, it learns from turns."""
     saver = checkpointer or InMemorySaver(serde=PacketSerializer())
     async with McpHub(
         [_connection(server) for server in servers], preferences=confirming_preferences(preferences)
     ) as hub:
         graph = build_graph(deciders, hub, journal=journal).compile(
-            checkpointer=saver, interrupt_before=interrupt_before
+            checkpointer=saver, interrupt_before=interrupt_before, store=store
         )
         yield Session(graph, RoutingContext(**context), hub=hub)
 

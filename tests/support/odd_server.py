@@ -42,6 +42,8 @@ PROGRESS = b'{"jsonrpc": "2.0", "method": "notifications/progress", "params": {"
 REPORTS = 15
 """Of its progress, that `reporting` makes before it answers, or for ever: `endless`."""
 REPORT_S = 0.1
+VAST = 100_000_000
+"""Bytes of the answer of `vast`."""
 
 
 def answers(message: dict[str, Any], ran: Callable[[str], None]) -> Iterator[bytes]:
@@ -57,7 +59,7 @@ def answers(message: dict[str, Any], ran: Callable[[str], None]) -> Iterator[byt
     elif method == "ping":
         result = {}
     elif method == "tools/list":
-        names = [*ANSWERS, "reporting", "endless", "hanging"]
+        names = [*ANSWERS, "reporting", "endless", "hanging", "vast"]
         schema = {"type": "object", "properties": {}}
         hint = {"readOnlyHint": True}
         result = {"tools": [{"name": f"get_{name}", "inputSchema": schema, "annotations": hint} for name in names]}
@@ -73,6 +75,9 @@ def answers(message: dict[str, Any], ran: Callable[[str], None]) -> Iterator[byt
     ran(tool)
     if tool == "hanging":
         time.sleep(3600)
+    if tool == "vast":
+        yield ANSWERS["plain"].replace(b"fine", b"x" * VAST)
+        return
     number = 0
     while tool == "endless" or (tool == "reporting" and number < REPORTS):
         number += 1

@@ -1,21 +1,10 @@
-"""Past turns as the journal records them, and a graph that learns from turns."""
+"""Past turns as the journal records them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from multiprocessing.synchronize import Barrier
-from typing import Any
 
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.store.base import BaseStore
-from support.confirmed_reads import confirming_preferences
-from support.graphs import Session
-from support.notebook import Notebook
-
-from packetgate.deciders.protocols import Deciders
-from packetgate.gate.journal import Entry, Journal
-from packetgate.graph.building import build_graph
-from packetgate.graph.checkpoints import PacketSerializer
+from packetgate.gate.journal import Entry
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
@@ -23,9 +12,7 @@ from packetgate.graph.usage import PastCall
 from packetgate.ranking.learning import ConfirmedUse
 from packetgate.ranking.store import store_use
 from packetgate.state.base import now
-from packetgate.state.context import RoutingContext
 from packetgate.state.sections import Header
-from packetgate.toolsets.servers.hub import McpHub
 
 
 def entries_of(
@@ -43,23 +30,6 @@ def entries_of(
             yield Entry(f"call_{call.approval}", *names, {"params": {}, "by": "", "question_id": "q"})
         elif call.status.value not in {"pending", "user_denied"}:
             yield Entry(f"call_{call.status}", *names, {"detail": call.tool})
-
-
-@asynccontextmanager
-async def recording(
-    deciders: Deciders,
-    store: BaseStore | None,
-    notebook: Notebook,
-    *,
-    usage_days: int = 90,
-    journal: Journal | None = None,
-    **context: Any,
-) -> AsyncIterator[Session]:
-    """Open a session on a graph with a store; its checkpoints stay in memory."""
-    async with McpHub([notebook.connection()], preferences=confirming_preferences()) as hub:
-        builder = build_graph(deciders, hub, usage_days, journal)
-        graph = builder.compile(checkpointer=InMemorySaver(serde=PacketSerializer()), store=store)
-        yield Session(graph, RoutingContext(**context))
 
 
 def record_many(settings: Settings, session: str, count: int, together: Barrier) -> None:

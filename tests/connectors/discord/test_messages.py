@@ -1,5 +1,6 @@
 """Which messages the bot answers, in which session, and what comes with a message and its answer."""
 
+import asyncio
 import json
 import logging
 import re
@@ -12,7 +13,6 @@ from hypothesis import strategies as st
 from support.discord_bots import ADA_ALONE, Workshop
 from support.discord_payloads import ADA, ADAS, BEN, BENS, BOT, EVE, LAB, LOBBY, TEAM_ROLE, THREAD
 from support.discord_server import SUPPRESS_EMBEDS, DiscordStandIn
-from support.gated_notebook import GatedNotebook
 from support.graphs import session
 from support.media_server import PNG, entry
 from support.notebook import Notebook
@@ -232,25 +232,32 @@ class FailingResponder(ScriptedResponder):
         return await super().__call__(packet, catalogue, context)
 
 
+def waiting_notebook() -> Notebook:
+    """Return a notebook whose reads wait for the test."""
+    notebook = Notebook()
+    notebook.barrier = asyncio.Barrier(2)
+    return notebook
+
+
 async def test_progress_is_replaced_by_the_answer(
     discord: DiscordStandIn, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(messages, "EDIT_PAUSE_S", 0.1)
     for is_deleted in (False, True):
-        notebook = GatedNotebook()
+        notebook = waiting_notebook()
         async with session(scripted(READ_NOTE), notebook) as talk, workshop.bot(ADA_ALONE, Sessions(talk.graph)):
             where = LAB if is_deleted else LOBBY
             await discord.say(ADA, where, "Read a", mentions=[BOT])
             progress = await discord.answer(where, "execute tool")
             if is_deleted:
                 del discord.messages[progress["id"]]
-            notebook.gate.set()
+            await notebook.barrier.wait()
             answer = await discord.answer(where, "apples")
             assert (answer["id"] == progress["id"]) is not is_deleted
 
 
 async def test_a_stopped_bot_notifies_waiting_users(discord: DiscordStandIn, workshop: Workshop):
-    async with session(scripted(READ_NOTE), GatedNotebook()) as talk:
+    async with session(scripted(READ_NOTE), waiting_notebook()) as talk:
         async with workshop.bot(ADA_ALONE, Sessions(talk.graph)):
             await discord.say(ADA, ADAS, "Read a")
             await discord.answer(ADAS, "execute tool")

@@ -1,24 +1,48 @@
 """Find past packets by id prefix or as the last one, as they were stored."""
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from support.archives import Kept, keeping
+from support.graphs import Session, session
 from support.notebook import Notebook
 
+from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.trace import PastPacket, find_packet
 from packetgate.deciders.choosing import reflex_deciders
+from packetgate.graph.journal import open_journal
+from packetgate.graph.settings import Settings
+from packetgate.graph.storage import open_checkpointer
 from packetgate.state.errors import PacketError, SessionError
 from packetgate.state.sections import PacketState
+
+
+@dataclass
+class Kept:
+    """A conversation and the sessions in which it is found."""
+
+    talk: Session
+    sessions: Sessions
+
+    async def find(self, wanted: str, session: str | None = None) -> PastPacket:
+        """Return a past packet."""
+        return await find_packet(self.sessions, wanted, session)
 
 
 @pytest.fixture
 async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
     """A conversation without a model over the notes a to d."""
-    async with keeping(tmp_path, reflex_deciders(), Notebook(), allow_write_tools=True) as opened:
-        yield opened
+    settings = Settings(home=tmp_path)
+    stored: dict[str, Any] = {"journal": open_journal(settings), "allow_write_tools": True}
+    async with (
+        open_checkpointer(settings) as checkpointer,
+        session(reflex_deciders(), Notebook(), checkpointer=checkpointer, **stored) as talk,
+    ):
+        yield Kept(talk, Sessions(talk.graph, journal=stored["journal"]))
 
 
 @pytest.mark.parametrize("length", [8, 12, 32])
@@ -47,8 +71,8 @@ async def test_last_is_of_one_session_or_of_all(kept: Kept) -> None:
 async def test_a_waiting_turn_is_found_in_its_session_with_its_question(kept: Kept) -> None:
     asked = await kept.talk.ask("Write note name=a text=x")
     packet_id = asked.packet.header.packet_id
-    for wanted, session in (("last", "session"), (packet_id[:8], "session"), (packet_id, None)):
-        found = await kept.find(wanted, session)
+    for wanted, name in (("last", "session"), (packet_id[:8], "session"), (packet_id, None)):
+        found = await kept.find(wanted, name)
         assert found.packet.status.state is PacketState.AWAITING_USER
         assert found.question == asked.question
 

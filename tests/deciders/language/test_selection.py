@@ -6,7 +6,6 @@ from support.packets import CONTEXT, FILES, packet
 from support.prompts import call, last, selection, sent, system
 from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.language.selection import select_by_model
 from packetgate.models.openai.compatible import OpenAICompatible
 from packetgate.models.options import ModelOptions
@@ -31,19 +30,6 @@ def model(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch) -> M
 
 async def select(model: ModelSource, given=ASK, context: RoutingContext = CONTEXT):
     return await select_by_model(model, given, FILES, context)
-
-
-async def test_a_valid_call_is_selected(model: ModelSource, scripted_openai: ScriptedOpenAI):
-    both = [{"tool": "files.read_file", "params": {"path": name}} for name in ("a.txt", "b.txt")]
-    scripted_openai.script(selection("call", calls=both))
-    chosen = await select(model)
-    assert [(one.tool_name, one.params["path"]) for one in chosen.calls] == [
-        ("files.read_file", "a.txt"),
-        ("files.read_file", "b.txt"),
-    ]
-    assert (chosen.action, chosen.decided_by) == ("call", "model")
-    assert chosen.calls[0].reasoning == "because"
-    assert chosen.corrections == ()
 
 
 async def test_the_prompt_has_the_palette_and_the_request(model: ModelSource, scripted_openai: ScriptedOpenAI):
@@ -110,43 +96,6 @@ async def test_a_malformed_answer_is_retried(
     assert (await select(model)).action == "none"
     assert "That answer can not be used" in last(scripted_openai)
     assert says in last(scripted_openai)
-
-
-async def test_an_unusable_selection_falls_back_to_reflex(model: ModelSource, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script("Sure.", "I did it.")
-    chosen = await language_deciders(model, model).selector(ASK, FILES, CONTEXT)
-    assert (chosen.is_fallback, chosen.decided_by) == (True, "reflex")
-    assert "in two attempts" in chosen.fallback_reason
-    assert "I did it." in chosen.fallback_reason
-    assert [(one.tool_name, one.params) for one in chosen.calls] == [("files.read_file", {"path": "a.txt"})]
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        call("read_file", path="a.txt"),
-        call("files.read_file", pth="a.txt"),
-        call("files.read_file", path=5),
-        call("call_mcp_tool", name="files.read_file", arguments={"path": "a.txt"}),
-    ],
-)
-async def test_repairable_calls_need_no_second_request(
-    model: ModelSource, scripted_openai: ScriptedOpenAI, answer: str
-):
-    scripted_openai.script(answer)
-    assert (await select(model)).corrections == ()
-    assert len(scripted_openai.requests) == 1
-
-
-@pytest.mark.parametrize("name", ["files.shred_file", "nothing.at_all"])
-async def test_an_unknown_tool_is_not_corrected_by_the_model(
-    model: ModelSource, scripted_openai: ScriptedOpenAI, name: str
-):
-    """The call is not corrected; it widens the palette."""
-    scripted_openai.script(call(name, path="a.txt"))
-    chosen = await select(model)
-    assert [one.tool_name for one in chosen.calls] == [name]
-    assert len(scripted_openai.requests) == 1
 
 
 async def test_the_prompt_has_earlier_corrections_and_nearest_tools(

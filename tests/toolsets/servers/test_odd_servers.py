@@ -70,6 +70,15 @@ async def test_answers_of_nonconforming_servers_are_read(tmp_path: Path, way: st
         assert hub.health()[0].state == "ready"
 
 
+@pytest.mark.parametrize("way", WAYS)
+async def test_an_answer_of_more_than_32_mb_fails_and_the_next_call_is_answered(tmp_path: Path, way: str):
+    async with hub_by(way, tmp_path) as hub, asyncio.timeout(IN_TIME_S):
+        with pytest.raises(LostCallError, match="more than 32 MB" if way != "events" else "") as caught:
+            await hub.call("odd.get_vast", {})
+        assert len(str(caught.value)) < 1_000
+        assert (await hub.call("odd.get_plain", {})).output == "fine"
+
+
 @pytest.mark.parametrize("way", ["stdio", "events"])
 async def test_progress_extends_the_timeout(tmp_path: Path, way: str):
     async with hub_by(way, tmp_path, timeout=1000) as hub:

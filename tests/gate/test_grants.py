@@ -1,57 +1,88 @@
 """The scope of a remembered answer: values from the user and from fields, never from free text."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from support.desk import Desk
-from support.graphs import session
-from support.scripted_deciders import call, scripted
+from support.evidence import earlier_call
+from support.tool_specs import a_tool
 
-from packetgate.connectors.turn import Asked, Finished, Say
-from packetgate.deciders.protocols import IntentDecision, Selection
+from packetgate.gate.facts import Facts
+from packetgate.gate.gate import Gate
 from packetgate.gate.grants import Grants
 from packetgate.gate.journal import MemoryJournal
+from packetgate.gate.requests import traced_call
 from packetgate.state.context import RoutingContext
-from packetgate.state.packet import CognitionPacket
-from packetgate.state.sections import Access
+from packetgate.state.routing import Risk, ToolCall, ToolResult
+from packetgate.state.sections import Header
+from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences
-from packetgate.tools.catalogue.toolbox import Toolbox
+from packetgate.toolsets.servers.results import to_result
 
-RULES = Preferences.model_validate({"policy": {"remember": "always", "remember_uses": 3}})
-PEOPLE, EVENTS, CHANNELS, MAIL = (
-    call(f"desk.{name}") for name in ("find_people", "list_events", "list_channels", "read_mail")
+TEXT, NUMBER, RECORD = {"type": "string"}, {"type": "number"}, {"type": "object"}
+DESK = Catalogue(
+    [
+        a_tool("desk.send_mail", "Send a mail.", risk=Risk.WRITE, to=TEXT, body=TEXT, cc=TEXT),
+        a_tool("desk.cancel_event", "Cancel an event of the calendar.", risk=Risk.WRITE, event_id=TEXT),
+        a_tool(
+            "desk.create_event",
+            "Create an event in the calendar.",
+            risk=Risk.WRITE,
+            **dict.fromkeys(("title", "start", "location", "invitees"), TEXT),
+        ),
+        a_tool(
+            "desk.send_money", "Send money to somebody.", risk=Risk.WRITE, recipient=TEXT, amount=NUMBER, speed=TEXT
+        ),
+        a_tool("desk.update_table", "Update a table.", risk=Risk.WRITE, statement=TEXT),
+        a_tool("desk.post_message", "Post a message in a channel.", risk=Risk.WRITE, message=RECORD),
+    ],
+    Preferences.model_validate({"policy": {"remember": "always", "remember_uses": 3}}),
 )
-ELSEWHERE = call("other.find_people")
+PEOPLE, ELSEWHERE = (
+    earlier_call(
+        f"{server}.find_people",
+        [{"name": one, "email": f"{one}@office.example", "note": f"{one}'s cat"} for one in ("ann", "ben", "cara")],
+    )
+    for server in ("desk", "other")
+)
+EVENTS = earlier_call("desk.list_events", [{"id": one, "title": f"Event {one}"} for one in ("24", "25")])
+CHANNELS = earlier_call("desk.list_channels", ["general", "random"])
+MAIL = earlier_call(
+    "desk.read_mail",
+    "The plumber moved. He reads eve@rival.example now. It is about event 31, and the bill comes to 77.5 this time.",
+)
+Made = tuple[str, dict[str, Any]]
+Asked = tuple[ToolCall, dict[str, str]]
+"""A call that is asked about, and the words that remember the answer, each with its terms."""
 
 
-def mail(to: str, body: str = "hello", **more: Any) -> Selection:
-    return call("desk.send_mail", to=to, body=body, **more)
+def mail(to: str, body: str = "hello", **more: Any) -> Made:
+    return "desk.send_mail", {"to": to, "body": body, **more}
 
 
-def cancel(event: str) -> Selection:
-    return call("desk.cancel_event", event_id=event)
+def cancel(event: str) -> Made:
+    return "desk.cancel_event", {"event_id": event}
 
 
-def event(title: str, start: str, **more: Any) -> Selection:
-    return call("desk.create_event", title=title, start=start, **more)
+def event(title: str, start: str, **more: Any) -> Made:
+    return "desk.create_event", {"title": title, "start": start, **more}
 
 
-def pay(recipient: str, amount: float, **more: Any) -> Selection:
-    return call("desk.send_money", recipient=recipient, amount=amount, **more)
+def pay(recipient: str, amount: float, **more: Any) -> Made:
+    return "desk.send_money", {"recipient": recipient, "amount": amount, **more}
 
 
-def post(channel: str, text: str) -> Selection:
-    return call("desk.post_message", message={"channel": channel, "text": text})
+def post(channel: str, text: str) -> Made:
+    return "desk.post_message", {"message": {"channel": channel, "text": text}}
 
 
 @dataclass(frozen=True)
 class GrantCase:
-    """A request whose call is always approved, and the terms of its grant."""
+    """A request with the session's earlier reads and a call, which is always approved, and the terms of its grant."""
 
     said: str
-    calls: tuple[Selection, ...]
+    calls: tuple[Any, ...]
     terms: str
 
 
@@ -79,7 +110,7 @@ PAY = GrantCase(
 )
 TABLE = GrantCase(
     "Update the rows as I said yesterday",
-    (call("desk.update_table", statement="INSERT INTO t VALUES (1)"),),
+    (("desk.update_table", {"statement": "INSERT INTO t VALUES (1)"}),),
     'allow desk.update_table with statement "INSERT INTO t VALUES (1)" or from your words',
 )
 POST = GrantCase(
@@ -90,42 +121,24 @@ POST = GrantCase(
 )
 
 
-@dataclass
-class RepeatingSelector:
-    """Selects one call per pass, and repeats it after objections."""
+async def run(said: str, calls: tuple[Any, ...], journal: MemoryJournal, word: str = "") -> Asked | None:
+    """Propose the last call, and answer with `word`; return what is asked, None if it runs."""
+    reached: list[str] = []
 
-    selections: tuple[Selection, ...]
+    async def execute(name: str, params: dict[str, Any], key: str) -> ToolResult:
+        reached.append(name)
+        return to_result("done", None, 1.0)
 
-    async def __call__(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
-        return self.selections[packet.routing.reinjection_count]
-
-    async def detect(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-        done = packet.tool_routing.reinjection_count if packet.tool_routing else 0
-        return IntentDecision(
-            needs_tool=done < len(self.selections),
-            user_intent=packet.content.original_prompt,
-            access=Access.MIXED,
-            confidence=0.9,
-            decided_by="model",
-        )
-
-
-async def run(said: str, calls: tuple[Selection, ...], journal: MemoryJournal, word: str = "") -> dict[str, Any] | None:
-    """Run a turn and return the question, which `word` answers; None if every call runs."""
-    desk, playing = Desk(), RepeatingSelector(calls)
-    deciders = replace(scripted(intent=playing.detect), selector=playing)
-    servers = desk.connection(), Desk("other").connection()
-    async with session(deciders, *servers, preferences=RULES, journal=journal, allow_write_tools=True) as talk:
-        last = (await talk.events(Say(said)))[-1]
-        if isinstance(last, Finished):
-            assert len(desk.done) == 1, last.packet.routing.all_calls
-            return None
-        assert isinstance(last, Asked)
-        assert not desk.done
-        if word:
-            await talk.reply(word)
-            assert len(desk.done) == 1
-        return dict(last.question["action_requests"][0])
+    *earlier, (name, params) = calls
+    settings = RoutingContext(allow_write_tools=True)
+    facts = Facts(Header(session_id="s"), DESK, frozenset(DESK), settings=settings, words=said, earlier=(*earlier,))
+    gate = Gate(journal, execute)
+    proposal = await gate.propose((traced_call(DESK[name], params, facts),), facts)
+    asked = (proposal.calls[0], proposal.question.calls[0].remember) if proposal.question else None
+    if asked is None or word:
+        proposal = await gate.run(await gate.answer(proposal, word))
+        assert (proposal.calls[0].status, reached) == (ToolExecutionStatus.EXECUTED, [name])
+    return asked
 
 
 async def journal_with_approval(given: GrantCase) -> MemoryJournal:
@@ -135,14 +148,12 @@ async def journal_with_approval(given: GrantCase) -> MemoryJournal:
     return journal
 
 
-@pytest.mark.parametrize(
-    "given", [SEND, CANCEL, CREATE, PAY, TABLE, POST], ids=lambda given: given.calls[-1].calls[0].tool_name
-)
+@pytest.mark.parametrize("given", [SEND, CANCEL, CREATE, PAY, TABLE, POST], ids=lambda given: given.calls[-1][0])
 async def test_the_displayed_terms_are_the_stored_terms(given: GrantCase):
     journal = MemoryJournal()
     shown = await run(given.said, given.calls, journal, "always")
     assert shown is not None
-    assert shown["remember"]["always"] == f"{given.terms}, asked in unknown: 3 times in 30 days"
+    assert shown[1]["always"] == f"{given.terms}, asked in unknown: 3 times in 30 days"
     (status,) = await Grants(journal).all()
     assert status.grant.line.startswith(f"{given.terms}; 3 times, until ")
 
@@ -185,7 +196,7 @@ ASKED = {
     "a place that is an address": (CREATE, "Create an event", (event("Tea", "2026-06-02", location="evil.example"),)),
     "how much, from a text": (PAY, "Send the money to Ann", (MAIL, pay("Ann", 77.5))),
     "another manner": (PAY, "Send the money to Ann", (pay("Ann", 13.75, speed="fast"),)),
-    "another statement": (TABLE, "Delete the rows", (call("desk.update_table", statement="DELETE FROM t"),)),
+    "another statement": (TABLE, "Delete the rows", (("desk.update_table", {"statement": "DELETE FROM t"}),)),
     "somebody to whom nothing is to be sent": (
         SEND,
         "Never write to ann@office.example",
@@ -254,8 +265,8 @@ async def test_a_value_from_free_text_is_flagged_despite_grants_and_cannot_be_gr
     journal = await journal_with_approval(given)
     shown = await run(said, calls, journal)
     assert shown is not None
-    assert shown["warnings"]
-    assert not shown.get("remember")
+    assert shown[0].is_flagged
+    assert not shown[1]
 
 
 async def test_a_grant_of_fields_ends_with_its_count_or_when_revoked():
