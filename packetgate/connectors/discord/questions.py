@@ -14,13 +14,10 @@ from packetgate.connectors.discord.messages import code_block
 from packetgate.state.base import now
 from packetgate.state.errors import RequestError
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import Risk
-from packetgate.state.transitions import ToolExecutionStatus
 
-Action = Literal["approve", "edit", "reject", "answer", "session", "always", "trust", "never", "undo"]
+Action = Literal["approve", "edit", "reject", "answer", "session", "always", "trust", "never"]
 REMEMBERED_ANSWERS: tuple[Action, ...] = ("session", "always", "trust", "never")
 """Answers that are remembered for further calls."""
-BUILT_IN_PREFIX = "ai."
 EMBED_CHARS = 4_000
 FORM_FIELDS = 5
 FORM_INPUT_CHARS = 4_000
@@ -39,7 +36,6 @@ _STYLES: Mapping[Action, tuple[str, discord.ButtonStyle]] = {
     "always": ("Always", discord.ButtonStyle.success),
     "trust": ("Trust", discord.ButtonStyle.success),
     "never": ("Never", discord.ButtonStyle.danger),
-    "undo": ("Undo", discord.ButtonStyle.secondary),
 }
 
 
@@ -83,18 +79,14 @@ def question_parts(question: dict[str, Any]) -> dict[str, Any]:
         return {"embeds": [discord.Embed(description=block)]}
     cut = code_block(f"{text[: EMBED_CHARS // 4]}\n[…] complete in question.txt")
     file = discord.File(io.BytesIO(text.encode()), "question.txt")
-    return {"embeds": [discord.Embed(description=cut)], "attachments": [file]}
+    return {"embeds": [discord.Embed(description=cut)], "files": [file]}
 
 
 class DecisionButton(
     discord.ui.DynamicItem[discord.ui.Button[Any]],
     template=rf"packetgate:(?P<action>{'|'.join(get_args(Action))}):(?P<question>[0-9a-f]{{32}})",
 ):
-    """A button of a question, or of an answer to undo its change.
-
-    The button's id holds all data that a press needs after a restart of the bot: the action, and the id of the
-    question or change.
-    """
+    """A button of a question. Its id holds all that a press needs after a restart of the bot: action and question."""
 
     def __init__(self, action: Action, question_id: str, label: str = "") -> None:
         text, style = _STYLES[action]
@@ -128,23 +120,6 @@ def decision_buttons(question: Mapping[str, Any]) -> discord.ui.View:
         is_for_all = len(calls) > 1 and action in {"approve", "reject"}
         label = f"{_STYLES[action][0]} all" if is_for_all else ""
         view.add_item(DecisionButton(action, str(question.get("question_id")), label))
-    return view
-
-
-def undo_button(packet: CognitionPacket) -> discord.ui.View | None:
-    """Return the button that undoes the turn's last change of a file; None if the turn changed no file."""
-    calls = packet.tool_routing.all_calls if packet.tool_routing else ()
-    changes = [
-        call.call_id
-        for call in calls
-        if call.tool_name.startswith(BUILT_IN_PREFIX)
-        and call.risk is Risk.WRITE
-        and call.status is ToolExecutionStatus.EXECUTED
-    ]
-    if not changes:
-        return None
-    view = discord.ui.View(timeout=None)
-    view.add_item(DecisionButton("undo", changes[-1]))
     return view
 
 
