@@ -40,7 +40,7 @@ from packetgate.connectors.turn import (
     UserInput,
     run_turn,
 )
-from packetgate.gate.replies import decides_all_calls
+from packetgate.gate.replies import asked_calls, read_reply
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import PacketgateError, RequestError
 from packetgate.state.packet import CognitionPacket
@@ -100,7 +100,7 @@ class DiscordConversations:
             may_reply = is_askers and question is not None and not has_expired(question)
             if (
                 question is not None
-                and decides_all_calls(words, question)
+                and read_reply(words, asked_calls(question)) is not None
                 and not (may_reply and state.still_allows_calls(rights))
             ):
                 await turn_context.replies.end(NOT_AUTHORISED)

@@ -24,7 +24,7 @@ from packetgate.connectors.turn import (
     Waiting,
     run_turn,
 )
-from packetgate.gate.replies import is_verdict
+from packetgate.gate.replies import read_reply
 from packetgate.models.stripping import strip_markup
 from packetgate.state.base import TokenUsage, new_id
 from packetgate.state.channels import SwitchHints
@@ -115,7 +115,7 @@ class ChatConversations:
         if point and turn:
             return point.session, turn
         answered = until_last_answer(request.history)
-        if answered and is_question_message(answered[-1].text) and is_verdict(request.words):
+        if answered and is_question_message(answered[-1].text) and read_reply(request.words) is not None:
             raise RequestError(
                 "the question is no longer open in this conversation, and nothing was run: send the request again",
                 Code.QUESTION_NOT_OPEN,
