@@ -153,8 +153,8 @@ class DiscordConversations:
         if has_expired(question):
             await interaction.response.edit_message(content=EXPIRED, view=None)
             return
-        if action in {"edit", "answer"} and not fields:
-            await interaction.response.send_modal(DecisionForm(question, action))
+        if action == "edit" and not fields:
+            await interaction.response.send_modal(DecisionForm(question))
             return
         rights = await self._rights_of(asker, interaction)
         if rights is None or not state.still_allows_calls(rights):

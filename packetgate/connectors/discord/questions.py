@@ -15,7 +15,7 @@ from packetgate.state.base import now
 from packetgate.state.errors import RequestError
 from packetgate.state.packet import CognitionPacket
 
-Action = Literal["approve", "edit", "reject", "answer", "session", "always", "trust", "never"]
+Action = Literal["approve", "edit", "reject", "session", "always", "trust", "never"]
 REMEMBERED_ANSWERS: tuple[Action, ...] = ("session", "always", "trust", "never")
 """Answers that are remembered for further calls."""
 EMBED_CHARS = 4_000
@@ -31,7 +31,6 @@ _STYLES: Mapping[Action, tuple[str, discord.ButtonStyle]] = {
     "approve": ("Approve", discord.ButtonStyle.success),
     "edit": ("Edit", discord.ButtonStyle.secondary),
     "reject": ("Reject", discord.ButtonStyle.danger),
-    "answer": ("Answer", discord.ButtonStyle.secondary),
     "session": ("This session", discord.ButtonStyle.success),
     "always": ("Always", discord.ButtonStyle.success),
     "trust": ("Trust", discord.ButtonStyle.success),
@@ -65,7 +64,13 @@ def calls_of(question: Mapping[str, Any]) -> list[dict[str, Any]]:
 def headline(question: Mapping[str, Any], asker: int) -> str:
     """Return the line above a question, which mentions the person who asked."""
     count, expiry = len(calls_of(question)), expiry_of(question)
-    what = "may this run?" if count == 1 else f"may these {count} run?" if count else "I need to know:"
+    what = (
+        "may this run?"
+        if count == 1
+        else f"may these {count} run?"
+        if count
+        else "I need to know (reply to this message):"
+    )
     until = f" (until {format_dt(expiry)}, {format_dt(expiry, 'R')})" if expiry is not None else ""
     problem = str(question.get("problem") or "")
     return f"<@{asker}>, {what}{until}" + (f"\n⚠️ {escape_markdown(problem)[:800]}" if problem else "")
@@ -106,17 +111,15 @@ class DecisionButton(
 
 
 def decision_buttons(question: Mapping[str, Any]) -> discord.ui.View:
-    """Return the buttons of a question."""
+    """Return the buttons of a question; none if the question asks for words."""
     calls = calls_of(question)
     remembered: list[Action] = [
         word for word in REMEMBERED_ANSWERS if calls and all(word in call.get("remember", ()) for call in calls)
     ]
     fits_form = len(calls) <= FORM_FIELDS and all(len(_json(call["args"])) <= FORM_INPUT_CHARS for call in calls)
-    actions: list[Action] = ["answer"]
-    if calls:
-        actions = ["approve", *(["edit"] if fits_form else []), "reject", "answer", *remembered]  # type: ignore[list-item]
+    actions: list[Action] = ["approve", *(["edit"] if fits_form else []), "reject", *remembered]  # type: ignore[list-item]
     view = discord.ui.View(timeout=None)
-    for action in actions:
+    for action in actions if calls else ():
         is_for_all = len(calls) > 1 and action in {"approve", "reject"}
         label = f"{_STYLES[action][0]} all" if is_for_all else ""
         view.add_item(DecisionButton(action, str(question.get("question_id")), label))
@@ -124,21 +127,18 @@ def decision_buttons(question: Mapping[str, Any]) -> discord.ui.View:
 
 
 class DecisionForm(discord.ui.Modal):
-    """The form that a button opens, with the arguments of each call as JSON, or with a field for text."""
+    """The form that the button Edit opens, with the arguments of each call as JSON."""
 
-    def __init__(self, question: Mapping[str, Any], action: Action) -> None:
-        super().__init__(title="Your answer" if action == "answer" else "Arguments, as JSON")
-        self._action, self._question_id = action, str(question["question_id"])
+    def __init__(self, question: Mapping[str, Any]) -> None:
+        super().__init__(title="Arguments, as JSON")
+        self._question_id = str(question["question_id"])
         self._inputs: list[discord.ui.TextInput[Any]] = []
-        fields = [("In your words", "")]
-        if action == "edit":
-            fields = [(f"{call['name']} (empty: do not run)", _json(call["args"])) for call in calls_of(question)]
-        for label, default in fields:
+        for call in calls_of(question):
             field: discord.ui.TextInput[Any] = discord.ui.TextInput(
-                label=label[:45],
+                label=f"{call['name']} (empty: do not run)"[:45],
                 style=discord.TextStyle.paragraph,
-                default=default or None,
-                required=action == "answer",
+                default=_json(call["args"]),
+                required=False,
                 max_length=FORM_INPUT_CHARS,
             )
             self._inputs.append(field)
@@ -147,7 +147,7 @@ class DecisionForm(discord.ui.Modal):
     async def on_submit(self, interaction: discord.Interaction[Any], /) -> None:
         """Pass the texts of the fields to the bot."""
         fields = [field.value for field in self._inputs]
-        await interaction.client.decide(interaction, self._action, self._question_id, fields)
+        await interaction.client.decide(interaction, "edit", self._question_id, fields)
 
 
 def reply_of(action: Action, question: dict[str, Any], fields: Sequence[str]) -> tuple[object, str]:
@@ -155,13 +155,9 @@ def reply_of(action: Action, question: dict[str, Any], fields: Sequence[str]) ->
     if action in REMEMBERED_ANSWERS:
         return action, f"{'⛔ Never' if action == 'never' else '✅ Approved'}, and remembered ({action})"
     calls = calls_of(question)
-    match action:
-        case "answer":
-            count = len(question["action_requests"])
-            return {"decisions": [{"type": "respond", "message": fields[0]}] * count}, "💬 Answered"
-        case "edit":
-            edits = [_edit_decision(call, text) for call, text in zip(calls, fields, strict=True)]
-            return {"decisions": edits}, "✏️ Edited"
+    if action == "edit":
+        edits = [_edit_decision(call, text) for call, text in zip(calls, fields, strict=True)]
+        return {"decisions": edits}, "✏️ Edited"
     outcome = "✅ Approved" if action == "approve" else "⛔ Rejected"
     return {"decisions": [{"type": action}] * len(calls)}, outcome
 

@@ -48,7 +48,7 @@ async def test_a_question_shows_the_call_and_an_approval_runs_it(discord: Discor
     async with workshop.bot(WRITING):
         question = await ask(discord)
         assert not notes.exists()
-        assert labels(question) == ["Approve", "Edit", "Reject", "Answer"]
+        assert labels(question) == ["Approve", "Edit", "Reject"]
         assert question["content"].startswith(f"<@{ADA}>, may this run? (until <t:")
         (embed,) = question["embeds"]
         for part in ("ai.write", "path = notes.txt", "content = hello", "review confidence"):
@@ -90,7 +90,7 @@ async def test_an_unusable_edit_leaves_a_question(discord: DiscordStandIn, works
         await discord.answer(LOBBY, "Created notes.txt")
 
 
-@pytest.mark.parametrize(("label", "text"), [("Reject", None), ("Edit", " "), ("Answer", "Not now, thank you")])
+@pytest.mark.parametrize(("label", "text"), [("Reject", None), ("Edit", " ")])
 async def test_a_denied_call_does_not_run(discord: DiscordStandIn, workshop: Workshop, label: str, text: str | None):
     async with workshop.bot(WRITING):
         question = await ask(discord)
@@ -106,10 +106,10 @@ async def test_only_the_asker_and_approvers_may_press_a_button(discord: DiscordS
     """An approver acts with the rights of the asker: Eve alone may not write."""
     async with workshop.bot({**WRITING, "writes": {"users": [ADA]}}):
         question = await ask(discord)
-        for label in ("Approve", "Edit", "Reject", "Answer"):
+        for label in ("Approve", "Edit", "Reject"):
             await refused(discord, BEN, question, label, NOT_AUTHORISED)
-        form = await discord.press(ADA, question, "Answer")
-        assert (await discord.fill(BEN, question, form, "yes"))["data"]["content"] == NOT_AUTHORISED
+        form = await discord.press(ADA, question, "Edit")
+        assert (await discord.fill(BEN, question, form, "{}"))["data"]["content"] == NOT_AUTHORISED
         await discord.say(BEN, LOBBY, f"<@{BOT}> yes", mentions=[BOT])
         await discord.answer(LOBBY, NOT_AUTHORISED)
         assert discord.messages[question["id"]]["components"]
@@ -174,16 +174,12 @@ async def test_an_unclear_reply_repeats_the_question(discord: DiscordStandIn, wo
 async def test_a_clarifying_question_accepts_text(discord: DiscordStandIn, workshop: Workshop):
     async with workshop.bot(ADA_ALONE):
         await discord.say(ADA, LOBBY, "Read the file", mentions=[BOT])
-        question = await discord.question(LOBBY)
-        assert labels(question) == ["Answer"]
+        question = await discord.answer(LOBBY, "I need to know")
+        assert labels(question) == []
         assert "path" in question["embeds"][0]["description"]
-        await discord.fill(ADA, question, await discord.press(ADA, question, "Answer"), "plan.txt")
+        await discord.say(ADA, LOBBY, "plan.txt", to=question)
         await discord.answer(LOBBY, "opens at seven")
-        await discord.say(ADA, ADAS, "Read the file")
-        await discord.question(ADAS)
-        await discord.say(ADA, ADAS, "plan.txt")
-        await discord.answer(ADAS, "opens at seven")
-    assert discord.messages[question["id"]]["content"] == f"💬 Answered by <@{ADA}>."
+    assert discord.messages[question["id"]]["content"] == ANSWERED
 
 
 @pytest.mark.parametrize("still_allowed", [True, False])
@@ -233,7 +229,7 @@ async def test_several_calls_are_decided_together(discord: DiscordStandIn, works
     async with session(scripted(TWO), notebook) as talk, workshop.bot(WRITING, Sessions(talk.graph)):
         await discord.say(ADA, ADAS, "Write one to x and two to y")
         question = await discord.question(ADAS)
-        assert labels(question) == ["Approve all", "Edit", "Reject all", "Answer"]
+        assert labels(question) == ["Approve all", "Edit", "Reject all"]
         assert question["embeds"][0]["description"].count("notebook.write_note") >= 2
         form = await discord.press(ADA, question, label)
         if label == "Edit":
@@ -250,7 +246,7 @@ async def test_a_long_question_is_complete_in_a_file(discord: DiscordStandIn, wo
     async with session(scripted(long), Notebook()) as talk, workshop.bot(WRITING, Sessions(talk.graph)):
         await discord.say(ADA, ADAS, "Write it")
         question = await discord.question(ADAS)
-    assert labels(question) == ["Approve", "Reject", "Answer"], "too long for a form"
+    assert labels(question) == ["Approve", "Reject"], "too long for a form"
     shown = question["embeds"][0]["description"]
     assert len(shown) <= 4_096
     assert shown.count("```") == 2

@@ -18,7 +18,7 @@ CONFIG = {
     "approvers": {"users": [ADA]},
     "rate": {"turns": 10_000},
 }
-PRESSES = [f"packetgate:{action}:{'0' * 32}" for action in ("approve", "edit", "answer")]
+PRESSES = [f"packetgate:{action}:{'0' * 32}" for action in ("approve", "edit", "reject")]
 
 texts = any_texts.map(lambda text: text.encode(errors="replace").decode())
 """Discord sends no half of a surrogate pair."""
