@@ -76,7 +76,7 @@ class _BoundedProtocol(H11Protocol):
     uvicorn has a timeout only for the silence between two requests.
     """
 
-    _deadline: asyncio.TimerHandle
+    _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""
@@ -91,9 +91,14 @@ class _BoundedProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         super().connection_lost(exc)
-        self._deadline.cancel()
+        self._stop_deadline()
+
+    def _stop_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
 
     def _await_headers(self) -> None:
+        self._stop_deadline()
         if self.transport.is_closing():
             return
         last = self.cycle
