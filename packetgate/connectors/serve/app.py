@@ -258,7 +258,7 @@ def _api_error(error: Exception) -> ApiError:
         case ApiError():
             return error
         case InputError():
-            return ApiError.from_error(error)
+            return ApiError(" ".join(str(error).split()), code=error.code)
         case HTTPException():
             return ApiError(error.detail, status=error.status_code)
         case ClientDisconnect():
