@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 from packetgate.connectors.shell_commands import program_path, setting_variables
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
-from packetgate.tools.text.documents import read_json_text, replace_json_value
+from packetgate.tools.text.documents import read_json_text
 from packetgate.toolsets.builtin.appeared import confirm
 from packetgate.toolsets.servers.config import UnusableEntryError, read_server_entry, server_entries
 
@@ -21,6 +22,7 @@ ENTRY = "packetgate"
 """The name of the proxy's entry in a client's settings."""
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 MAX_SETTINGS_BYTES = 64_000_000
 """Largest settings file; Claude Code keeps its history in the same file."""
 
@@ -107,15 +109,16 @@ class SettingsFile:
         return servers
 
     def text_with(self, key: str, value: Mapping[str, Any]) -> str:
-        """Return the file's text with `value` under `key` and no other change. Raise ConfigError if impossible."""
+        """Return the text with `value` under `key`. Raise ConfigError if something would be lost, such as comments."""
         try:
-            text = replace_json_value(self.text if self.text.strip() else "{\n}\n", key, value)
-            is_same = read_json_text(text) == {**self.document, key: value}
-        except (ValueError, TypeError, RecursionError) as error:
-            raise ConfigError(f"{self.path}: cannot be changed: {error}: nothing was changed") from error
-        if not is_same:
-            raise ConfigError(f"{self.path}: cannot change {key} alone, so nothing was changed: edit it by hand")
-        return text
+            json.loads(self.text or "{}")
+            text = json.dumps({**self.document, key: value}, indent=2, ensure_ascii=False, allow_nan=False)
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(
+                f"{self.path}: not plain JSON, such as with comments, which would be lost: nothing was changed; edit "
+                "it by hand: `packetgate proxy --install CLIENT --print` shows the entry"
+            ) from error
+        return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text) + "\n"
 
 
 def write(path: Path, text: str) -> None:
@@ -175,7 +178,7 @@ def install(client: str, place: SettingsPlace, settings: Settings, options: Sequ
             raise ConfigError(f"{ours.path}: {name!r} differs from the client's server of that name: rename one")
         if name not in known:
             new[name] = json.loads(json.dumps(entry, default=str))
-    ours_changed = ours.text_with("mcpServers", {**ours.servers("mcpServers"), **new})
+    ours_changed = ours.text_with("mcpServers", {**ours.servers("mcpServers"), **new}) if new else ""
     entry = entry_for(client, settings, options, has_servers=bool(new))
     installed = theirs.text_with(place.key, {**staying, ENTRY: entry})
     if theirs.text and not is_proxy_entry(before.get(ENTRY)):

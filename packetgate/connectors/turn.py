@@ -9,7 +9,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.types import Command
 
 from packetgate.connectors.sessions import AnswerPiece, RunInput, Sessions, SessionState, already_answered_error
-from packetgate.gate.replies import decides_all_calls
+from packetgate.gate.replies import asked_calls, read_reply
 from packetgate.graph.building import LAST_STAGE
 from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
@@ -134,11 +134,10 @@ async def run_turn(
         before = await sessions.state(session)
         if waits and isinstance(turn, Reply) and before.question is None:
             raise already_answered_error(session)
-        turn = _as_reply(turn, before)
+        turn = _resolved(turn, before)
         if isinstance(turn, Say) and before.is_unfinished and await sessions.has_started_write(before.packet):
             turn = Continue()
             yield Resuming()
-        turn = _as_request(turn, before)
         if isinstance(turn, Reply) and before.question is not None:
             if not _answers(turn, before.question):
                 yield Asked({**before.question, "problem": NOT_SHOWN}, before.packet)
@@ -168,23 +167,28 @@ async def run_turn(
     yield Finished(after.packet) if after.question is None else Asked(after.question, after.packet)
 
 
-def _as_reply(turn: UserInput, state: SessionState) -> UserInput:
-    if not isinstance(turn, Say) or state.question is None or turn.question_id is None:
-        return turn
-    if turn.files or turn.request.attachments:
-        return turn
-    return Reply(turn.text, turn.question_id) if decides_all_calls(turn.text, state.question) else turn
+def _resolved(turn: UserInput, state: SessionState) -> UserInput:
+    """Return a message that decides the open question as a reply, and a reply to a closed question as a new request.
 
+    A mere decision never becomes a request.
+    """
+    question = state.question
+    if question is None:
+        return turn
 
-def _as_request(turn: UserInput, state: SessionState) -> UserInput:
-    """Return a reply to a closed question as a new request, unless the reply is only a decision."""
-    if not isinstance(turn, Reply) or state.question is None or _answers(turn, state.question):
-        return turn
-    if not isinstance(turn.value, str) or not turn.question_id or decides_all_calls(turn.value, state.question):
-        return turn
-    header = state.packet.header
-    request = TurnRequest(origin=header.origin, person=header.person, switch_hints=header.switch_hints, is_new=True)
-    return Say(turn.value, request)
+    def decides(text: str) -> bool:
+        return read_reply(text, asked_calls(question)) is not None
+
+    match turn:
+        case Say(text=text, question_id=str() as shown) if not turn.files and not turn.request.attachments:
+            return Reply(text, shown) if decides(text) else turn
+        case Reply(value=str() as text, question_id=shown) if shown and not _answers(turn, question):
+            header = state.packet.header
+            request = TurnRequest(
+                origin=header.origin, person=header.person, switch_hints=header.switch_hints, is_new=True
+            )
+            return turn if decides(text) else Say(text, request)
+    return turn
 
 
 def _answers(reply: Reply, question: dict[str, Any]) -> bool:

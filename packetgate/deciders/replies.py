@@ -12,7 +12,7 @@ from typing import Any, Literal
 from packetgate.gate.replies import (
     LIMITING_WORDS,
     POLITE_WORDS,
-    decisions_in,
+    read_reply,
     tokens_of,
     verdict_of,
 )
@@ -127,7 +127,7 @@ class ReplyReader:
         text, names = message.text, [call.tool_name for call in calls]
         reply, request = TypedReply("reply", text), TypedReply("request", text)
         undecided = neither(_UNDECIDED if len(calls) == 1 else _SOME_UNDECIDED)
-        if decisions_in(text, [(call.tool_name, call.params) for call in calls]) is not None:
+        if read_reply(text, [(call.tool_name, call.params) for call in calls]) is not None:
             return reply
         if has_question(message.plain):
             is_about = _is_about(message.plain, calls) and not self.asks_for_other_tool(message, message.plain, names)

@@ -9,7 +9,7 @@ from packetgate.gate.facts import Facts
 from packetgate.gate.grants import Grant
 from packetgate.gate.proposal import Proposal
 from packetgate.gate.remembering import grants_of
-from packetgate.gate.replies import CallReply, decisions_in, parse_replies, parse_words
+from packetgate.gate.replies import CallReply, parse_replies, parse_words, read_reply
 from packetgate.state.codes import Code
 from packetgate.state.errors import RequestError
 from packetgate.state.origins import USER
@@ -113,7 +113,7 @@ def check_reply_target(reply: Any, question: OpenQuestion, waiting: tuple[ToolCa
 
 def _replies_in_words(text: str, question: OpenQuestion, waiting: tuple[ToolCall, ...]) -> list[CallReply]:
     offered = {call.call_id: call.remember for call in question.calls}
-    named = decisions_in(text, [(call.tool_name, call.params) for call in waiting])
+    named = read_reply(text, [(call.tool_name, call.params) for call in waiting])
     return [  # "never" only denies this call if it was not offered
         replace(reply, remember="")
         if reply.outcome is ApprovalOutcome.DENIED and "never" not in offered.get(call.call_id, {})

@@ -3,7 +3,7 @@
 import re
 import tomllib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -129,34 +129,30 @@ def reply_text(reply: Any, count: int) -> str:
         return ""
 
 
-def decides_all_calls(text: str, question: dict[str, Any]) -> bool:
-    """Return whether a message clearly decides every call of a question's payload."""
-    if question.get("kind") == "question" or not text.strip():
-        return is_verdict(text)
-    requests = question.get("action_requests") or ()
-    return (
-        decisions_in(text, [(str(request.get("name")), request.get("args") or {}) for request in requests]) is not None
-    )
+def asked_calls(payload: Mapping[str, Any]) -> list[CallInQuestion]:
+    """Return the calls in a question's payload; empty if the question asks for words."""
+    requests = () if payload.get("kind") == "question" else payload.get("action_requests") or ()
+    return [(str(request.get("name")), request.get("args") or {}) for request in requests]
 
 
-def is_verdict(text: str) -> bool:
-    """Return whether a message says only yes, no or skip."""
-    return bool(text.strip()) and parse_words(text).outcome is not ApprovalOutcome.ANSWERED
+def read_reply(words: str, calls: Sequence[CallInQuestion] = ()) -> list[CallReply] | None:
+    """Return the decision on each call of a question; None if the words do not clearly decide every call.
 
-
-def decisions_in(text: str, calls: Sequence[CallInQuestion]) -> list[CallReply] | None:
-    """Return the decision on each call; None if the text does not clearly decide every call."""
+    Without calls, only a yes, no or skip for whatever is asked is a decision.
+    """
+    if not words.strip():
+        return None
     names = [_names_of(*call) for call in calls]
-    for_all = _single_decision_in(text, names[0] if len(names) == 1 else frozenset())
+    for_all = _single_decision_in(words, names[0] if len(names) == 1 else frozenset())
     if for_all is not None:
         return [for_all] * len(calls)
-    if len(names) < 2 or _QUESTION_MARKS & {*_normal(text)}:
+    if len(names) < 2 or _QUESTION_MARKS & {*_normal(words)}:
         return None
-    tokens = tokens_of(text)
+    tokens = tokens_of(words)
     for_two = {"both": ApprovalOutcome.APPROVED, "neither": ApprovalOutcome.DENIED}
-    words = " ".join(token for token in tokens if token not in POLITE_WORDS)
-    if len(names) == 2 and words in for_two:
-        return [CallReply(for_two[words])] * 2
+    plain = " ".join(token for token in tokens if token not in POLITE_WORDS)
+    if len(names) == 2 and plain in for_two:
+        return [CallReply(for_two[plain])] * 2
     outcomes = _decisions_for_each(tokens, names)
     return [CallReply(outcome) for outcome in outcomes] if outcomes else None
 

@@ -1,8 +1,7 @@
-"""Requests that never end, over real sockets: bounded in time, number and bytes, while others are answered."""
+"""Requests that never end, over real sockets: bounded in time and bytes, while others are answered."""
 
 import asyncio
 import json
-import resource
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -89,27 +88,32 @@ TRICKLE = [b"x"] * 1_000
 
 
 @pytest.mark.parametrize(
-    "parts",
+    ("parts", "status"),
     [
-        (),
-        (HEAD,),
-        (HEAD, *[b"X-A: b\r\n"] * 1_000),
-        (HEAD + b"Content-Length: 100\r\n\r\nbegin",),
-        (HEAD + b"Content-Length: 5000\r\n\r\n", *TRICKLE),
-        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[b"1\r\nx\r\n"] * 1_000),
+        ((), None),
+        ((HEAD,), None),
+        ((HEAD, *[b"X-A: b\r\n"] * 1_000), None),
+        ((HEAD + b"Content-Length: 100\r\n\r\nbegin",), 408),
+        ((HEAD + b"Content-Length: 5000\r\n\r\n", *TRICKLE), 408),
+        ((HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[b"1\r\nx\r\n"] * 1_000), 408),
     ],
     ids=["silent", "half a header", "trickled headers", "half a body", "trickled body", "trickled chunks"],
 )
 @pytest.mark.usefixtures("short_deadlines")
-async def test_an_unfinished_request_is_closed(parts: tuple[bytes, ...]) -> None:
+async def test_an_unfinished_request_is_closed(parts: tuple[bytes, ...], status: int | None) -> None:
     async with server() as port:
         stuck = asyncio.create_task(exchange(port, *parts, pause_s=0.02))
         await asyncio.sleep(SHORT_S / 4)
         assert await answered(port)
         said = await stuck
-        assert status_of(said) == 408
-        assert json.loads(said.partition(b"\r\n\r\n")[2])["error"]["message"] == "the request did not arrive in time"
-        assert said.count(b"HTTP/1.1") == 1
+        if status is None:
+            assert said == b""
+        else:
+            assert status_of(said) == status
+            assert (
+                json.loads(said.partition(b"\r\n\r\n")[2])["error"]["message"] == "the request did not arrive in time"
+            )
+            assert said.count(b"HTTP/1.1") == 1
         assert await answered(port)
 
 
@@ -163,36 +167,3 @@ async def test_headers_without_end_are_refused() -> None:
         said = await exchange(port, HEAD, *[b"X-A: " + b"y" * 8_000 + b"\r\n"] * 100)
         assert not said or status_of(said) == 400
         assert await answered(port)
-
-
-async def test_all_bodies_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "MAX_BODIES_BYTES", 1_000_000)
-    half = HEAD + b"Connection: close\r\nContent-Length: 700000\r\n\r\n" + b"x" * 600_000
-    async with server() as port:
-        first = asyncio.create_task(exchange(port, half, b"x" * 100_000, pause_s=1))
-        await asyncio.sleep(0.3)
-        said = await exchange(port, half)
-        assert not said or status_of(said) == 503
-        assert await answered(port)
-        assert (await first).endswith(b"\r\n\r\n700000")
-        assert (await exchange(port, half, b"x" * 100_000)).endswith(b"\r\n\r\n700000")  # the bytes are given back
-
-
-@pytest.mark.slow
-async def test_five_hundred_silent_connections_leave_the_server_usable() -> None:
-    async with server() as port:
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(500)]
-        assert await answered(port)
-        open_ones = 0
-        for reader, _ in silent:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(0.001):
-                    said = await reader.read()
-                    assert not said or status_of(said) == 408
-                    continue
-            open_ones += 1
-        assert open_ones <= http.MAX_UNFINISHED
-        assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < 100_000  # KiB
-        for _, writer in silent:
-            writer.close()

@@ -12,10 +12,9 @@ from packetgate.gate.replies import (
     SKIP,
     YES,
     CallReply,
-    decisions_in,
-    is_verdict,
     parse_answer,
     parse_replies,
+    read_reply,
     tokens_of,
     verdict_of,
 )
@@ -36,7 +35,7 @@ EDIT = CallReply(Outcome.EDITED, tool_name="a.b", params={"x": 1})
 
 def letters(text: str, calls: list[tuple[str, dict[str, Any]]]) -> str:
     """Return one letter for each decided call; empty if nothing is decided."""
-    return "".join(LETTERS[reply.outcome] for reply in decisions_in(text, calls) or ())
+    return "".join(LETTERS[reply.outcome] for reply in read_reply(text, calls) or ())
 
 
 @pytest.mark.parametrize(
@@ -114,18 +113,18 @@ def test_no_word_has_two_verdicts() -> None:
 
 @given(st.text(), st.integers(1, 3))
 def test_any_text_decides_all_calls_or_none(text: str, count: int) -> None:
-    replies = decisions_in(text, THREE[:count])
+    replies = read_reply(text, THREE[:count])
     assert replies is None or len(replies) == count
 
 
 @pytest.mark.parametrize("text", ["yes", " Yes! ", "no", "skip", "OK.", "nope", "don\u2019t do it", "No, thank you."])
 def test_a_verdict_says_only_yes_no_or_skip(text: str):
-    assert is_verdict(text)
+    assert read_reply(text) is not None
 
 
 @pytest.mark.parametrize("text", ["", "yes, but in b.txt", "Read plan.txt", "no such file", "yes\nno", "ok, do not"])
 def test_other_text_is_no_verdict(text: str):
-    assert not is_verdict(text)
+    assert read_reply(text) is None
 
 
 @pytest.mark.parametrize(

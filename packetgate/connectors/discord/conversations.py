@@ -1,4 +1,4 @@
-"""Turns on Discord: one at a time per session, with progress, questions, button presses and answers."""
+"""Turns on Discord: one at a time per session, with questions, button presses and answers."""
 
 import asyncio
 import logging
@@ -13,9 +13,8 @@ import discord
 from packetgate.connectors.discord.config import DiscordConfig, person_of
 from packetgate.connectors.discord.messages import (
     REQUEST_ERRORS,
-    LiveMessage,
+    TurnReplies,
     read_turn,
-    undo_turn,
     uploadable_pictures,
     words_in_message,
 )
@@ -29,7 +28,6 @@ from packetgate.connectors.discord.questions import (
     question_parts,
     reply_of,
     requester_id,
-    undo_button,
 )
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import (
@@ -40,15 +38,13 @@ from packetgate.connectors.turn import (
     Resuming,
     SideTurnFinished,
     UserInput,
-    Waiting,
     run_turn,
 )
-from packetgate.gate.replies import decides_all_calls
+from packetgate.gate.replies import asked_calls, read_reply
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import PacketgateError, RequestError
-from packetgate.state.events import StageStarted
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import Risk, ToolRouting
+from packetgate.state.routing import ToolRouting
 from packetgate.tools.text.result_store import ResultStore
 
 STOPPED = "The bot was stopped during this turn. Please ask again."
@@ -60,7 +56,6 @@ PRESS_PATIENCE_S = 2.0
 DELETED = "🗑️ The conversation was deleted: nothing was run."
 EXPIRED = "⌛ Expired without an answer: nothing was run."
 QUESTION_CLOSED = "This question is no longer open: nothing was run."
-NO_WRITES = "You may not change files here: nothing was run."
 ASKER_GONE = "The person who asked has left or lost the permission: nothing was run."
 
 log = logging.getLogger(__name__)
@@ -76,7 +71,7 @@ class _TurnContext:
     session: str
     asker: int
     rights: RoutingContext
-    live_message: LiveMessage
+    replies: TurnReplies
 
 
 class DiscordConversations:
@@ -97,7 +92,7 @@ class DiscordConversations:
     async def answer(self, message: discord.Message, me: discord.abc.User, rights: RoutingContext) -> None:
         """Run the turn of a message to the bot, after the earlier turns of the message's session."""
         session = session_of(message.channel.id)
-        turn_context = _TurnContext(session, message.author.id, rights, LiveMessage(message))
+        turn_context = _TurnContext(session, message.author.id, rights, TurnReplies(message))
         async with self.lock(session), self._report_errors(turn_context):
             state, words = await self.sessions.state(session), words_in_message(message, me)
             question = state.question
@@ -105,17 +100,17 @@ class DiscordConversations:
             may_reply = is_askers and question is not None and not has_expired(question)
             if (
                 question is not None
-                and decides_all_calls(words, question)
+                and read_reply(words, asked_calls(question)) is not None
                 and not (may_reply and state.still_allows_calls(rights))
             ):
-                await turn_context.live_message.end(NOT_AUTHORISED)
+                await turn_context.replies.end(NOT_AUTHORISED)
             elif may_reply and question is not None and not message.attachments:
                 _, shown_id = self._shown_questions.get(session, (None, ""))
                 # Without an id, the turn shows the question first.
                 await self.close_question(session, ANSWERED)
                 await self._run(Reply(words, shown_id), turn_context)
             else:
-                turn, turn_context.live_message.notes = await read_turn(
+                turn, turn_context.replies.notes = await read_turn(
                     message, me, [earlier.text for earlier in state.packet.conversation]
                 )
                 await self.close_question(session, REPEATED_BELOW)
@@ -149,9 +144,6 @@ class DiscordConversations:
         fields: Sequence[str],
     ) -> None:
         session = session_of(message.channel.id)
-        if action == "undo":
-            await self._undo(interaction, message, question_id)
-            return
         state = await self.sessions.state(session)
         question, asker = state.question, requester_id(state.packet)
         if question is None or question.get("question_id") != question_id:
@@ -161,27 +153,18 @@ class DiscordConversations:
         if has_expired(question):
             await interaction.response.edit_message(content=EXPIRED, view=None)
             return
-        if action in {"edit", "answer"} and not fields:
-            await interaction.response.send_modal(DecisionForm(question, action))
+        if action == "edit" and not fields:
+            await interaction.response.send_modal(DecisionForm(question))
             return
         rights = await self._rights_of(asker, interaction)
         if rights is None or not state.still_allows_calls(rights):
             raise RequestError(ASKER_GONE)
         value, outcome = reply_of(action, question, fields)
         await interaction.response.edit_message(content=f"{outcome} by <@{interaction.user.id}>.", view=None)
-        await self._resume(Reply(value, question_id), message, asker, rights)
-
-    async def _undo(self, interaction: discord.Interaction[Any], message: discord.Message, change: str) -> None:
-        """Run a turn of the user who pressed the button. It asks before it undoes the change."""
-        user = interaction.user
-        rights = self._config.settings_for(person_of(user, interaction.channel))
-        if rights is None or not rights.allows(Risk.WRITE):
-            raise RequestError(NO_WRITES)
-        await interaction.response.edit_message(content=message.content, view=None)
-        turn_context = _TurnContext(session_of(message.channel.id), user.id, rights, LiveMessage(message))
-        await self.close_question(turn_context.session, REPEATED_BELOW)
+        self._shown_questions.pop(session, None)
+        turn_context = _TurnContext(session, asker, rights, TurnReplies(message))
         async with self._report_errors(turn_context):
-            await self._run(undo_turn(change, user.id), turn_context)
+            await self._run(Reply(value, question_id), turn_context)
 
     async def _rights_of(self, asker: int, interaction: discord.Interaction[Any]) -> RoutingContext | None:
         """Return the settings for the turns of the user who asked; an approver's own rights do not count."""
@@ -193,13 +176,6 @@ class DiscordConversations:
             except discord.NotFound:
                 user = None
         return None if user is None else self._config.settings_for(person_of(user, interaction.channel))
-
-    async def _resume(self, reply: Reply, to: discord.Message, asker: int, rights: RoutingContext) -> None:
-        """Resume a turn with the reply to its question. The caller holds the session's lock."""
-        turn_context = _TurnContext(session_of(to.channel.id), asker, rights, LiveMessage(to))
-        self._shown_questions.pop(turn_context.session, None)
-        async with self._report_errors(turn_context):
-            await self._run(reply, turn_context)
 
     async def forget(self, session: str) -> None:
         """Delete a session once its turn is over."""
@@ -216,18 +192,14 @@ class DiscordConversations:
 
     async def _run(self, turn: UserInput, turn_context: _TurnContext) -> None:
         running = run_turn(self.sessions, turn, turn_context.session, turn_context.rights)
-        async with turn_context.live_message.channel.typing(), aclosing(running) as events:
+        async with turn_context.replies.channel.typing(), aclosing(running) as events:
             async for event in events:
                 match event:
-                    case Waiting():
-                        await turn_context.live_message.show("wait")
                     case Resuming():
-                        turn_context.live_message.notes += [RESUMING]
-                    case StageStarted(stage=stage):
-                        await turn_context.live_message.show(stage)
+                        turn_context.replies.notes += [RESUMING]
                     case SideTurnFinished(packet):
                         await self._show_answer(packet, turn_context)
-                        turn_context.live_message.start_new_message()
+                        turn_context.replies.notes, turn_context.replies.is_over = [], False
                     case Asked(question, packet):
                         await self._ask(question, packet, turn_context)
                     case Finished(packet):
@@ -236,13 +208,13 @@ class DiscordConversations:
     async def _show_answer(self, packet: CognitionPacket, turn_context: _TurnContext) -> None:
         attachments = (packet.tool_routing or ToolRouting()).attachments
         pictures, notes = await asyncio.to_thread(uploadable_pictures, attachments, self._results, turn_context.session)
-        turn_context.live_message.notes += notes
-        await turn_context.live_message.end(packet.messages[-1].text.strip() or "(no answer)", undo_button(packet))
-        await turn_context.live_message.attach(pictures)
+        turn_context.replies.notes += notes
+        await turn_context.replies.end(packet.messages[-1].text.strip() or "(no answer)")
+        await turn_context.replies.attach(pictures)
 
     async def _ask(self, question: dict[str, Any], packet: CognitionPacket, turn_context: _TurnContext) -> None:
         line = headline(question, requester_id(packet) or turn_context.asker)
-        sent = await turn_context.live_message.ask(line, decision_buttons(question), **question_parts(question))
+        sent = await turn_context.replies.send(line, view=decision_buttons(question), **question_parts(question))
         self._shown_questions[turn_context.session] = sent, str(question.get("question_id"))
 
     @asynccontextmanager
@@ -251,10 +223,10 @@ class DiscordConversations:
         try:
             yield
         except RequestError as error:
-            await turn_context.live_message.end(str(error))
+            await turn_context.replies.end(str(error))
         except asyncio.CancelledError:
-            if not turn_context.live_message.is_over:
-                await turn_context.live_message.end(STOPPED)
+            if not turn_context.replies.is_over:
+                await turn_context.replies.end(STOPPED)
             raise
         except Exception:
             try:
@@ -262,4 +234,4 @@ class DiscordConversations:
             except PacketgateError:
                 packet_id = "unknown"
             log.exception("%s: packet %s failed", turn_context.session, packet_id)
-            await turn_context.live_message.end(f"Internal error in packet `{packet_id}`; see the bot's log.")
+            await turn_context.replies.end(f"Internal error in packet `{packet_id}`; see the bot's log.")

@@ -1,17 +1,14 @@
-"""Discord messages: read a user's message, and show a turn's progress and answer in one message."""
+"""Discord messages: read a user's message, and reply to it."""
 
-import asyncio
 import io
 import logging
 from collections.abc import Iterable, Sequence
-from time import monotonic
 from typing import Any
 
 import aiohttp
 import discord
 
 from packetgate.connectors.turn import Say
-from packetgate.deciders.commands import undo_command
 from packetgate.state.channels import SwitchHints
 from packetgate.state.request import TurnRequest
 from packetgate.state.routing import ResultAttachment
@@ -38,8 +35,6 @@ MIN_PART_CHARS = 40
 """Shortest text that counts as a part of a longer message."""
 MAX_UPLOAD_BYTES = 8_000_000
 MAX_UPLOADS = 4
-EDIT_PAUSE_S = 1.2
-"""Seconds between two edits: Discord allows about five edits in five seconds, for all messages."""
 _SWITCH_HINTS = SwitchHints(
     write="whoever runs this bot can switch them on under `[discord.writes]`",
     execute="whoever runs this bot can switch them on under `[discord.commands]`",
@@ -61,12 +56,6 @@ def is_addressed(message: discord.Message, me: discord.abc.User) -> bool:
 def words_in_message(message: discord.Message, me: discord.abc.User) -> str:
     """Return a message's text without the mention of the bot."""
     return message.content.replace(f"<@{me.id}>", "").replace(f"<@!{me.id}>", "").strip()
-
-
-def undo_turn(change: str, person: int) -> Say:
-    """Return the turn that undoes a change, asked for by this user."""
-    request = TurnRequest(origin="discord", person=str(person), switch_hints=_SWITCH_HINTS, is_new=True)
-    return Say(undo_command(change), request)
 
 
 async def read_turn(
@@ -157,8 +146,8 @@ def code_block(text: str) -> str:
     return f"```\n{harmless}\n```"
 
 
-class LiveMessage:
-    """A reply that shows a turn's progress, and then its answer or question."""
+class TurnReplies:
+    """The replies to a message: its turn's answer or question."""
 
     def __init__(self, to: discord.Message) -> None:
         self.notes: list[str] = []
@@ -166,34 +155,16 @@ class LiveMessage:
         self.is_over = False
         """Whether the answer or a question was sent or is being sent."""
         self._to = to
-        self._sent: discord.Message | None = None
-        self._text = ""
-        self._edit: asyncio.Task[None] | None = None
-        self._editing = asyncio.Lock()
-        self._edited_at = 0.0
 
     @property
     def channel(self) -> discord.abc.Messageable:
         """The channel of the message."""
         return self._to.channel
 
-    async def show(self, stage: str) -> None:
-        """Show that a stage has begun, with at most one edit every `EDIT_PAUSE_S` seconds."""
-        self._text = f"*{stage.replace('_', ' ')} …*"
-        if self._sent is None:
-            self._sent = await self._send(self._text, suppress_embeds=True)
-            self._edited_at = monotonic()
-        elif self._edit is None or self._edit.done():
-            self._edit = asyncio.create_task(self._edit_later(self._sent))
-
-    def start_new_message(self) -> None:
-        """Leave the current message unchanged, and show all later text in a new message."""
-        self.notes, self.is_over, self._sent = [], False, None
-
-    async def end(self, answer: str, view: discord.ui.View | None = None) -> None:
-        """Replace the message with the notes and the answer, continued in further messages if the answer is long."""
+    async def end(self, answer: str) -> None:
+        """Send the notes and the answer, continued in further messages if the answer is long."""
         first, *more = split_message("\n".join([*(f"-# {note}" for note in self.notes), answer]))
-        await self._finish(content=first, suppress=True, **({"view": view} if view else {}))
+        await self.send(first, suppress_embeds=True)
         for text in more:
             await self.channel.send(text, suppress_embeds=True)
 
@@ -205,32 +176,8 @@ class LiveMessage:
             except REQUEST_ERRORS as error:
                 log.warning("a picture cannot be sent: %s", type(error).__name__)
 
-    async def ask(self, content: str, view: discord.ui.View, **parts: Any) -> discord.Message:
-        """Replace the message with a question and return it."""
-        return await self._finish(content=content, view=view, suppress=False, **parts)
-
-    async def _finish(self, *, suppress: bool, **parts: Any) -> discord.Message:
+    async def send(self, content: str, **parts: Any) -> discord.Message:
+        """Send an answer or a question as a reply, and return it."""
         self.is_over = True
-        async with self._editing:
-            if self._edit is not None:
-                self._edit.cancel()
-        if self._sent is not None:
-            try:
-                return await self._sent.edit(suppress=suppress, **parts)
-            except discord.NotFound:
-                log.info("message %d was deleted: the answer goes into a new message", self._sent.id)
-        files = {"files": parts.pop("attachments")} if "attachments" in parts else {}
-        return await self._send(suppress_embeds=suppress, **parts, **files)
-
-    async def _send(self, content: str, **parts: Any) -> discord.Message:
         reference = self._to.to_reference(fail_if_not_exists=False)
         return await self.channel.send(content, reference=reference, **parts)
-
-    async def _edit_later(self, sent: discord.Message) -> None:
-        await asyncio.sleep(self._edited_at + EDIT_PAUSE_S - monotonic())
-        async with self._editing:
-            try:
-                await sent.edit(content=self._text, suppress=True)
-            except REQUEST_ERRORS as error:  # the turn continues without this edit
-                log.warning("progress cannot be shown in message %d: %s", sent.id, type(error).__name__)
-            self._edited_at = monotonic()

@@ -14,13 +14,10 @@ from packetgate.connectors.discord.messages import code_block
 from packetgate.state.base import now
 from packetgate.state.errors import RequestError
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import Risk
-from packetgate.state.transitions import ToolExecutionStatus
 
-Action = Literal["approve", "edit", "reject", "answer", "session", "always", "trust", "never", "undo"]
+Action = Literal["approve", "edit", "reject", "session", "always", "trust", "never"]
 REMEMBERED_ANSWERS: tuple[Action, ...] = ("session", "always", "trust", "never")
 """Answers that are remembered for further calls."""
-BUILT_IN_PREFIX = "ai."
 EMBED_CHARS = 4_000
 FORM_FIELDS = 5
 FORM_INPUT_CHARS = 4_000
@@ -34,12 +31,10 @@ _STYLES: Mapping[Action, tuple[str, discord.ButtonStyle]] = {
     "approve": ("Approve", discord.ButtonStyle.success),
     "edit": ("Edit", discord.ButtonStyle.secondary),
     "reject": ("Reject", discord.ButtonStyle.danger),
-    "answer": ("Answer", discord.ButtonStyle.secondary),
     "session": ("This session", discord.ButtonStyle.success),
     "always": ("Always", discord.ButtonStyle.success),
     "trust": ("Trust", discord.ButtonStyle.success),
     "never": ("Never", discord.ButtonStyle.danger),
-    "undo": ("Undo", discord.ButtonStyle.secondary),
 }
 
 
@@ -69,7 +64,13 @@ def calls_of(question: Mapping[str, Any]) -> list[dict[str, Any]]:
 def headline(question: Mapping[str, Any], asker: int) -> str:
     """Return the line above a question, which mentions the person who asked."""
     count, expiry = len(calls_of(question)), expiry_of(question)
-    what = "may this run?" if count == 1 else f"may these {count} run?" if count else "I need to know:"
+    what = (
+        "may this run?"
+        if count == 1
+        else f"may these {count} run?"
+        if count
+        else "I need to know (reply to this message):"
+    )
     until = f" (until {format_dt(expiry)}, {format_dt(expiry, 'R')})" if expiry is not None else ""
     problem = str(question.get("problem") or "")
     return f"<@{asker}>, {what}{until}" + (f"\n⚠️ {escape_markdown(problem)[:800]}" if problem else "")
@@ -83,18 +84,14 @@ def question_parts(question: dict[str, Any]) -> dict[str, Any]:
         return {"embeds": [discord.Embed(description=block)]}
     cut = code_block(f"{text[: EMBED_CHARS // 4]}\n[…] complete in question.txt")
     file = discord.File(io.BytesIO(text.encode()), "question.txt")
-    return {"embeds": [discord.Embed(description=cut)], "attachments": [file]}
+    return {"embeds": [discord.Embed(description=cut)], "files": [file]}
 
 
 class DecisionButton(
     discord.ui.DynamicItem[discord.ui.Button[Any]],
     template=rf"packetgate:(?P<action>{'|'.join(get_args(Action))}):(?P<question>[0-9a-f]{{32}})",
 ):
-    """A button of a question, or of an answer to undo its change.
-
-    The button's id holds all data that a press needs after a restart of the bot: the action, and the id of the
-    question or change.
-    """
+    """A button of a question. Its id holds all that a press needs after a restart of the bot: action and question."""
 
     def __init__(self, action: Action, question_id: str, label: str = "") -> None:
         text, style = _STYLES[action]
@@ -114,56 +111,34 @@ class DecisionButton(
 
 
 def decision_buttons(question: Mapping[str, Any]) -> discord.ui.View:
-    """Return the buttons of a question."""
+    """Return the buttons of a question; none if the question asks for words."""
     calls = calls_of(question)
     remembered: list[Action] = [
         word for word in REMEMBERED_ANSWERS if calls and all(word in call.get("remember", ()) for call in calls)
     ]
     fits_form = len(calls) <= FORM_FIELDS and all(len(_json(call["args"])) <= FORM_INPUT_CHARS for call in calls)
-    actions: list[Action] = ["answer"]
-    if calls:
-        actions = ["approve", *(["edit"] if fits_form else []), "reject", "answer", *remembered]  # type: ignore[list-item]
+    actions: list[Action] = ["approve", *(["edit"] if fits_form else []), "reject", *remembered]  # type: ignore[list-item]
     view = discord.ui.View(timeout=None)
-    for action in actions:
+    for action in actions if calls else ():
         is_for_all = len(calls) > 1 and action in {"approve", "reject"}
         label = f"{_STYLES[action][0]} all" if is_for_all else ""
         view.add_item(DecisionButton(action, str(question.get("question_id")), label))
     return view
 
 
-def undo_button(packet: CognitionPacket) -> discord.ui.View | None:
-    """Return the button that undoes the turn's last change of a file; None if the turn changed no file."""
-    calls = packet.tool_routing.all_calls if packet.tool_routing else ()
-    changes = [
-        call.call_id
-        for call in calls
-        if call.tool_name.startswith(BUILT_IN_PREFIX)
-        and call.risk is Risk.WRITE
-        and call.status is ToolExecutionStatus.EXECUTED
-    ]
-    if not changes:
-        return None
-    view = discord.ui.View(timeout=None)
-    view.add_item(DecisionButton("undo", changes[-1]))
-    return view
-
-
 class DecisionForm(discord.ui.Modal):
-    """The form that a button opens, with the arguments of each call as JSON, or with a field for text."""
+    """The form that the button Edit opens, with the arguments of each call as JSON."""
 
-    def __init__(self, question: Mapping[str, Any], action: Action) -> None:
-        super().__init__(title="Your answer" if action == "answer" else "Arguments, as JSON")
-        self._action, self._question_id = action, str(question["question_id"])
+    def __init__(self, question: Mapping[str, Any]) -> None:
+        super().__init__(title="Arguments, as JSON")
+        self._question_id = str(question["question_id"])
         self._inputs: list[discord.ui.TextInput[Any]] = []
-        fields = [("In your words", "")]
-        if action == "edit":
-            fields = [(f"{call['name']} (empty: do not run)", _json(call["args"])) for call in calls_of(question)]
-        for label, default in fields:
+        for call in calls_of(question):
             field: discord.ui.TextInput[Any] = discord.ui.TextInput(
-                label=label[:45],
+                label=f"{call['name']} (empty: do not run)"[:45],
                 style=discord.TextStyle.paragraph,
-                default=default or None,
-                required=action == "answer",
+                default=_json(call["args"]),
+                required=False,
                 max_length=FORM_INPUT_CHARS,
             )
             self._inputs.append(field)
@@ -172,7 +147,7 @@ class DecisionForm(discord.ui.Modal):
     async def on_submit(self, interaction: discord.Interaction[Any], /) -> None:
         """Pass the texts of the fields to the bot."""
         fields = [field.value for field in self._inputs]
-        await interaction.client.decide(interaction, self._action, self._question_id, fields)
+        await interaction.client.decide(interaction, "edit", self._question_id, fields)
 
 
 def reply_of(action: Action, question: dict[str, Any], fields: Sequence[str]) -> tuple[object, str]:
@@ -180,13 +155,9 @@ def reply_of(action: Action, question: dict[str, Any], fields: Sequence[str]) ->
     if action in REMEMBERED_ANSWERS:
         return action, f"{'⛔ Never' if action == 'never' else '✅ Approved'}, and remembered ({action})"
     calls = calls_of(question)
-    match action:
-        case "answer":
-            count = len(question["action_requests"])
-            return {"decisions": [{"type": "respond", "message": fields[0]}] * count}, "💬 Answered"
-        case "edit":
-            edits = [_edit_decision(call, text) for call, text in zip(calls, fields, strict=True)]
-            return {"decisions": edits}, "✏️ Edited"
+    if action == "edit":
+        edits = [_edit_decision(call, text) for call, text in zip(calls, fields, strict=True)]
+        return {"decisions": edits}, "✏️ Edited"
     outcome = "✅ Approved" if action == "approve" else "⛔ Rejected"
     return {"decisions": [{"type": action}] * len(calls)}, outcome
 

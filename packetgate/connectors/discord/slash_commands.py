@@ -1,4 +1,4 @@
-"""Slash commands: `/tools`, `/why` and `/reset`. Only the user sees the reply."""
+"""Slash commands: `/why` and `/reset`. Only the user sees the reply."""
 
 import io
 import logging
@@ -14,7 +14,6 @@ from packetgate.connectors.discord.conversations import DiscordConversations, se
 from packetgate.connectors.discord.messages import code_block, split_message
 from packetgate.connectors.discord.questions import BLOCK_COLUMNS
 from packetgate.connectors.rendering import trace_table
-from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 
 NOT_ALLOWED = "You may not use this bot here."
@@ -29,31 +28,26 @@ def add_commands(
 ) -> None:
     """Register the slash commands."""
 
-    async def tools(session: str, rights: RoutingContext) -> str:
-        return tools_text((await conversations.sessions.state(session)).packet, rights)
-
-    async def why(session: str, _rights: RoutingContext) -> str:
+    async def why(session: str) -> str:
         return _trace_text((await conversations.sessions.state(session)).packet)
 
-    async def reset(session: str, _rights: RoutingContext) -> str:
+    async def reset(session: str) -> str:
         await conversations.forget(session)
         return "This conversation is deleted."
 
-    def command(reply: Callable[[str, RoutingContext], Awaitable[str]]) -> Any:
+    def command(reply: Callable[[str], Awaitable[str]]) -> Any:
         async def run(interaction: Interaction) -> None:
             channel = interaction.channel
-            rights = None if channel is None else config.settings_for(person_of(interaction.user, channel))
-            if channel is None or rights is None:
+            if channel is None or config.settings_for(person_of(interaction.user, channel)) is None:
                 await interaction.response.send_message(NOT_ALLOWED, ephemeral=True)
                 return
             await interaction.response.defer(ephemeral=True, thinking=True)
-            for text in split_message(await reply(session_of(channel.id), rights)):
+            for text in split_message(await reply(session_of(channel.id))):
                 await interaction.followup.send(text, ephemeral=True)
 
         return run
 
     for reply, description in (
-        (tools, "The tools that may be used here"),
         (why, "The trace of the last answer here"),
         (reset, "Delete this conversation"),
     ):
@@ -64,25 +58,6 @@ def add_commands(
         log.error("a command failed in channel %s", interaction.channel_id, exc_info=error)
         send = interaction.followup.send if interaction.response.is_done() else interaction.response.send_message
         await send("Internal error; see the bot's log.", ephemeral=True)
-
-
-def tools_text(packet: CognitionPacket, rights: RoutingContext) -> str:
-    """Return a text with the tools of the session's last turn and the user's rights."""
-    if not rights.enabled:
-        return "No tools may be used here."
-    switches = ", ".join(
-        f"{what} {'after approval' if on else 'only as a dry run'}"
-        for what, on in (("writes", rights.allow_write_tools), ("commands", rights.allow_execute_tools))
-    )
-    names = [name for name in packet.context.available_mcp_tools if rights.allows_tool(name)]
-    if not names:
-        only = f" Only these may be used here: `{', '.join(rights.allowed_tools)}`." if rights.allowed_tools else ""
-        return f"The tools are listed after the first request that needs one.{only}\nYour rights here: {switches}."
-    palette = {entry.tool_name for entry in packet.context.palette}
-    listed = "\n".join(f"{'*' if name in palette else ' '} {name}" for name in names)
-    if packet.context.available_more and len(names) == len(packet.context.available_mcp_tools):
-        listed += f"\n  and {packet.context.available_more:,} more"
-    return f"{code_block(listed)}\n`*` marks the palette of the last turn. Your rights here: {switches}."
 
 
 def _trace_text(packet: CognitionPacket) -> str:

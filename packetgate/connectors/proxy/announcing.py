@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
@@ -25,14 +25,14 @@ LIVENESS_CHECK_S = 5.0
 
 
 class Announcer:
-    """Compares the current lists with the last lists that each client received, and notifies clients of changes."""
+    """Notifies the clients that received a list when the lists change."""
 
     def __init__(self, hub: McpHub) -> None:
         self._hub = hub
         self._bus = InMemorySubscriptionBus()
-        self._shown_digests: WeakKeyDictionary[Connection, str] = WeakKeyDictionary()
+        self._clients: WeakSet[Connection] = WeakSet()
         self._announced_digest = ""
-        """Digest of the lists that subscribers know; empty until a client was shown a list."""
+        """Digest of the lists that clients know; empty until a client was shown a list."""
 
     @asynccontextmanager
     async def announce_in_background(self) -> AsyncIterator["Announcer"]:
@@ -48,10 +48,10 @@ class Announcer:
         """Return the handler of `subscriptions/listen`, with which clients without sessions subscribe."""
         return ListenHandler(self._bus)
 
-    async def remember_shown_lists(self, ctx: "Context") -> None:
-        """Record that a client has received the current lists."""
-        self._shown_digests[connection_of(ctx.session)] = now = await self._lists_digest()
-        self._announced_digest = self._announced_digest or now
+    async def remember_client(self, ctx: "Context") -> None:
+        """Record that a client is about to receive the current lists."""
+        self._clients.add(connection_of(ctx.session))
+        self._announced_digest = self._announced_digest or await self._lists_digest()
 
     async def _watch_changes(self) -> None:
         while True:
@@ -67,13 +67,13 @@ class Announcer:
     async def _announce_if_changed(self) -> None:
         self._hub.maintain_servers(retry=False)
         now = await self._lists_digest()
-        if now != self._announced_digest:
-            self._announced_digest = now
-            for event in (ToolsListChanged(), PromptsListChanged(), ResourcesListChanged()):
-                await self._bus.publish(event)
-        for connection, shown in list(self._shown_digests.items()):
-            if shown != now and connection.initialized.is_set():
-                self._shown_digests[connection] = now
+        if now == self._announced_digest:
+            return
+        self._announced_digest = now
+        for event in (ToolsListChanged(), PromptsListChanged(), ResourcesListChanged()):
+            await self._bus.publish(event)
+        for connection in list(self._clients):
+            if connection.initialized.is_set():
                 await connection.send_tool_list_changed()
                 await connection.send_prompt_list_changed()
                 await connection.send_resource_list_changed()

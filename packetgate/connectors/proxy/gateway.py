@@ -28,8 +28,8 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.errors import CallRefusedError, PacketgateError
 from packetgate.state.origins import SessionLabel, merged_labels
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import Risk, ToolResult
-from packetgate.state.sections import Header, PaletteEntry, ServerHealth
+from packetgate.state.routing import Risk
+from packetgate.state.sections import Header, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import AllowedTools
 from packetgate.tools.checks.checking import resolve_tool_name
@@ -56,31 +56,6 @@ def is_sessionless(ctx: Context) -> bool:
 def refusal(reason: str) -> ToolError:
     """Return the error that tells a client why a call is refused. The error is logged only at debug level."""
     return ToolError(reason, log_level=logging.DEBUG)
-
-
-@dataclass(frozen=True)
-class HubTools:
-    """The tools of the connected servers. Starting servers are not awaited."""
-
-    hub: McpHub
-
-    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
-        """Return the tools of the connected servers."""
-        self.hub.maintain_servers()
-        return await self.hub.current_catalogue()
-
-    @property
-    def last_catalogue(self) -> Catalogue:
-        """The last known tools."""
-        return self.hub.last_catalogue
-
-    def health(self) -> tuple[ServerHealth, ...]:
-        """Return the health of every server."""
-        return self.hub.health()
-
-    async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        """Call a tool by its canonical name."""
-        return await self.hub.call(tool_name, params, idempotency_key)
 
 
 @dataclass
@@ -130,10 +105,6 @@ class Gateway:
         except PacketgateError as error:
             log.warning("the labels of client %s were not recorded: %s", session.client, error)
 
-    def toolbox(self, settings: RoutingContext) -> AllowedTools:
-        """Return the tools that a client may use."""
-        return AllowedTools(HubTools(self.hub), settings, PROXY)
-
     async def propose(self, requested: RequestedCall, session: ProxySession, *, own_session: bool = False) -> Proposal:
         """Wait for the server of a call, and return the call as the gate decided it.
 
@@ -176,12 +147,17 @@ class Gateway:
 
     async def _catalogue_for(self, name: str, settings: RoutingContext) -> Catalogue:
         """Wait until the server of a tool has started, or has listed its changed tools, and return all tools."""
-        tools = self.toolbox(settings)
-        known = resolve_tool_name(name, shown := await tools.catalogue())
+        known = resolve_tool_name(name, shown := await self._allowed_tools(settings))
         await self.hub.wait_for_servers(
             *([shown[known].server] if known else (server for server in self.hub.names if may_be_tool_of(server, name)))
         )
-        return await tools.catalogue()
+        return await self._allowed_tools(settings)
+
+    async def _allowed_tools(self, settings: RoutingContext) -> Catalogue:
+        """Return the tools of the connected servers that a client may use. Starting servers are not awaited."""
+        self.hub.maintain_servers()
+        await self.hub.current_catalogue()
+        return await asyncio.to_thread(lambda: AllowedTools(self.hub, settings, PROXY).last_catalogue)
 
     def request_client(self) -> str:
         """Return the client of the current request."""
@@ -206,12 +182,11 @@ class Gateway:
 
     async def catalogue(self, session: ProxySession, name: str | None = None) -> Catalogue:
         """Return the tools that a client may see, after waiting for starting servers unless `name` is known."""
-        tools = self.toolbox(session.settings)
-        if name is not None and (known := await tools.catalogue()).exact_name(name):
+        known = await self._allowed_tools(session.settings)
+        if name is not None and known.exact_name(name):
             return known
-        self.hub.maintain_servers()
         await self.hub.wait_until_started(self.patience_s)
-        return await tools.catalogue()
+        return await self._allowed_tools(session.settings)
 
     def may_use_server(self, server: str) -> bool:
         """Whether the current client may use a server's prompts and resources: it must be allowed all tools there."""

@@ -44,18 +44,13 @@ def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
         return server.tool(title=title, annotations=mcp_types.ToolAnnotations(**{**reads, **hints}))
 
     @meta_tool("Set the context", idempotent_hint=True)
-    async def set_context(
-        ctx: Context,
-        query: Query,
-        intent: Annotated[str | None, Field(max_length=200, description="The kind of task, in a word or two.")] = None,
-    ) -> dict[str, Any]:
+    async def set_context(ctx: Context, query: Query) -> dict[str, Any]:
         """Tell the proxy what you're trying to accomplish so it can surface relevant tools."""
         session = gateway.session_of(ctx)
         await gateway.load_labels(session)
         has_own_words = not session.labels
         catalogue = await gateway.catalogue(session)
-        words = f"{query}\n{intent}" if intent else query
-        palette = await gateway.choose_tools(words, session, catalogue)
+        palette = await gateway.choose_tools(query, session, catalogue)
         context_id = None
         if is_sessionless(ctx):
             context_id, session = gateway.sessions.open_context(session)
@@ -68,7 +63,7 @@ def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
             "tools": [_brief_entry(catalogue[entry.tool_name]) for entry in best],
             "listed": context_id is None or small,  # other tools need call_read_tool or call_changing_tool
             "context_id": context_id,  # for calls and searches in a protocol without sessions
-            "unknown_words": await asyncio.to_thread(_unknown_words, words, catalogue),
+            "unknown_words": await asyncio.to_thread(_unknown_words, query, catalogue),
         }
 
     @meta_tool("Find tools")

@@ -66,7 +66,7 @@ class PaletteProvider(Provider):
     async def _list_tools(self) -> Sequence[Tool]:
         session = self._gateway.session_of(get_context())
         await self._gateway.catalogue(session)
-        await self._gateway.announcer.remember_shown_lists(get_context())
+        await self._gateway.announcer.remember_client(get_context())
         catalogue = await self._gateway.catalogue(session)  # later changes are announced
         entries = sort_entries(await self._gateway.tool_list(session, catalogue))
         tools = [listed_tool(catalogue[entry.tool_name], entry.detail, self._call) for entry in entries]
@@ -147,7 +147,7 @@ class UpstreamMiddleware(Middleware):
         """Wait a moment for starting servers, and announce later changes. Lists of resources do the same."""
         self._gateway.hub.maintain_servers()
         await self._gateway.hub.wait_until_started(self._gateway.patience_s)
-        await self._gateway.announcer.remember_shown_lists(get_context())
+        await self._gateway.announcer.remember_client(get_context())
         return await call_next(context)
 
     on_list_resources = on_list_resource_templates = on_list_prompts

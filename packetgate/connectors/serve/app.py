@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from packetgate.connectors.clients import LOCAL_CLIENT, ServeConfig, client_for_token
-from packetgate.connectors.serve.conversations import ChatConversations, IncomingRequest, Piece, Progress, TurnEnd
+from packetgate.connectors.serve.conversations import ChatConversations, IncomingRequest, Piece
 from packetgate.connectors.serve.model_answers import (
     DecisionRequest,
     answer_background,
@@ -115,7 +115,7 @@ class ServeEndpoint:
     async def _background_answer(self, parsed: AnswerRequest) -> AsyncGenerator[Piece]:
         text, usage = await answer_background(parsed.wire_messages, self._model_source)
         yield text
-        yield TurnEnd(usage)
+        yield usage
 
     def _turn_answer(self, request: Request, client: str, parsed: AnswerRequest) -> AsyncGenerator[Piece]:
         history = parsed.history
@@ -154,14 +154,14 @@ class ServeEndpoint:
 
     async def _run_in_task(self, answer: AsyncGenerator[Piece]) -> AsyncGenerator[Piece]:
         """Run an answer in its own task and yield its pieces. Closing the generator cancels the task once."""
-        pieces: asyncio.Queue[Piece | Exception | None] = asyncio.Queue()
+        pieces: asyncio.Queue[Piece | Exception] = asyncio.Queue()
 
         async def run() -> None:
             try:
                 async with aclosing(answer):
                     async for piece in answer:
                         pieces.put_nowait(piece)
-                pieces.put_nowait(None)
+                pieces.put_nowait(StopAsyncIteration())
             except Exception as error:  # noqa: BLE001  raised again below
                 pieces.put_nowait(error)
 
@@ -169,7 +169,7 @@ class ServeEndpoint:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         try:
-            while (piece := await pieces.get()) is not None:
+            while not isinstance(piece := await pieces.get(), StopAsyncIteration):
                 if isinstance(piece, Exception):
                     raise piece
                 yield piece
@@ -222,8 +222,8 @@ async def _complete_response(answer: AnswerFormat, pieces: AsyncGenerator[Piece]
         async for piece in pieces:
             if isinstance(piece, str):
                 text += piece
-            elif isinstance(piece, TurnEnd):
-                usage = piece.usage
+            elif piece is not None:
+                usage = piece
     return JSONResponse(answer.complete(text, usage))
 
 
@@ -242,10 +242,9 @@ def _event_for(answer: AnswerFormat, piece: Piece) -> str:
     match piece:
         case str():
             return answer.piece(piece) if piece else ""
-        case Progress(stage):
-            return f": {stage}\n\n"
-        case TurnEnd(usage):
-            return answer.end(usage)
+        case None:
+            return ": the turn goes on\n\n"
+    return answer.end(piece)
 
 
 async def _error_response(_request: Request, error: Exception) -> Response:
@@ -259,7 +258,7 @@ def _api_error(error: Exception) -> ApiError:
         case ApiError():
             return error
         case InputError():
-            return ApiError.from_error(error)
+            return ApiError(" ".join(str(error).split()), code=error.code)
         case HTTPException():
             return ApiError(error.detail, status=error.status_code)
         case ClientDisconnect():

@@ -24,7 +24,7 @@ from packetgate.connectors.turn import (
     Waiting,
     run_turn,
 )
-from packetgate.gate.replies import is_verdict
+from packetgate.gate.replies import read_reply
 from packetgate.models.stripping import strip_markup
 from packetgate.state.base import TokenUsage, new_id
 from packetgate.state.channels import SwitchHints
@@ -67,22 +67,8 @@ class IncomingRequest:
     rights: RoutingContext
 
 
-@dataclass(frozen=True)
-class Progress:
-    """A stage has begun; there is no new text."""
-
-    stage: str
-
-
-@dataclass(frozen=True)
-class TurnEnd:
-    """The answer is complete."""
-
-    usage: TokenUsage
-
-
-Piece = str | Progress | TurnEnd
-"""A string is a piece of the answer."""
+Piece = str | None | TokenUsage
+"""A piece of the answer; None while the turn goes on without new text; the usage at the end."""
 
 
 class ChatConversations:
@@ -100,7 +86,7 @@ class ChatConversations:
         state = await self._sessions.state(point.session) if point else None
         if point and state and _is_decided(point, state) and point.reply == request.words:
             yield DECIDED + state.packet.messages[-1].text
-            yield TurnEnd(TokenUsage())
+            yield TokenUsage()
             return
         session, turn = await self._turn(request, point, state)
         async for piece in self._answer_pieces(request, session, turn):
@@ -115,7 +101,7 @@ class ChatConversations:
         if point and turn:
             return point.session, turn
         answered = until_last_answer(request.history)
-        if answered and is_question_message(answered[-1].text) and is_verdict(request.words):
+        if answered and is_question_message(answered[-1].text) and read_reply(request.words) is not None:
             raise RequestError(
                 "the question is no longer open in this conversation, and nothing was run: send the request again",
                 Code.QUESTION_NOT_OPEN,
@@ -181,10 +167,8 @@ class ChatConversations:
         async with aclosing(run_turn(self._sessions, turn, session, request.rights)) as events:
             async for event in events:
                 match event:
-                    case Waiting():
-                        yield Progress("waiting")
-                    case StageStarted(stage=stage):
-                        yield Progress(stage)
+                    case Waiting() | StageStarted():
+                        yield None
                     case StageFinished(usage=spent) | StageStopped(usage=spent):
                         usage += spent
                     case AnswerPiece(text=text):
@@ -201,7 +185,7 @@ class ChatConversations:
         messages = (*request.history, request.message, HistoryMessage("assistant", shown + rest))
         await self._threads.record(request.owner, messages, point)  # before the client can continue from the answer
         yield rest
-        yield TurnEnd(usage)
+        yield usage
 
 
 def question_message(question: dict[str, Any]) -> str:

@@ -3,8 +3,6 @@
 Only the prompts of known clients are recognised, by their first words. Any other prompt is a user's message.
 """
 
-import logging
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
@@ -21,7 +19,6 @@ from packetgate.models.model import Model
 from packetgate.models.stripping import strip_markup
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError, PacketgateError
-from packetgate.state.printing import compact_json, shorten
 
 TASK_PROMPTS = (
     "### Task:\nGenerate ",  # Open WebUI: titles, tags
@@ -33,14 +30,9 @@ TASK_PROMPTS = (
 )
 MAX_OUTPUT_TOKENS = 500
 TEMPERATURE = 0.3
-TITLE_WORDS, TITLE_CHARS = 6, 50
 MAX_QUESTIONS = 400
 
-_QUOTE = re.compile(r"<chat_history>\n?(.*?)</chat_history>|\nConversation:\n(.*)", re.DOTALL)
-_ROLE = re.compile(r"^\W*(?:user|human|assistant|ai)\W*:\s*", re.IGNORECASE)
 _MESSAGES = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage, "developer": SystemMessage}
-
-log = logging.getLogger(__name__)
 
 
 def is_background_prompt(request: AnswerRequest) -> bool:
@@ -53,28 +45,18 @@ def is_background_prompt(request: AnswerRequest) -> bool:
 async def answer_background(
     messages: Sequence[WireMessage], model_source: Callable[[], Awaitable[Model | None]]
 ) -> tuple[str, TokenUsage]:
-    """Return the model's answer and its token usage; without a model, or if the model fails, a short title."""
+    """Return the model's answer and its token usage. Raise ApiError without a model, or if the model fails."""
     prompt: list[BaseMessage] = [
         _MESSAGES[message.role](message.words) for message in messages if message.role in _MESSAGES and message.words
     ]
     try:
         model = await model_source()
-        if model is not None and await model.fits(prompt, MAX_OUTPUT_TOKENS):
-            answer = await complete(model, prompt, user_words="", temperature=TEMPERATURE, max_tokens=MAX_OUTPUT_TOKENS)
-            if text := with_inert_links(strip_markup(answer.text).text, "").strip():
-                return text, answer.usage
+        if model is None:
+            raise ApiError("no model answers a client's own prompts: start `packetgate serve` with --prime", status=404)
+        answer = await complete(model, prompt, user_words="", temperature=TEMPERATURE, max_tokens=MAX_OUTPUT_TOKENS)
     except PacketgateError as error:
-        log.warning("the model did not answer a client's background prompt: %s", error)
-    return _title([message.words for message in messages if message.role == "user"]), TokenUsage()
-
-
-def _title(prompts: Sequence[str]) -> str:
-    quote = _QUOTE.search(prompts[0])
-    quoted = (quote[1] or quote[2] or "") if quote else "\n".join(prompts[1:])
-    lines = [_ROLE.sub("", line).strip() for line in quoted.splitlines()]
-    words = next(filter(None, lines), "Chat").split()[:TITLE_WORDS]
-    title = shorten(" ".join(words), TITLE_CHARS)
-    return compact_json({"title": title}) if '"title"' in prompts[0] else title
+        raise ApiError(" ".join(str(error).split()), status=502, code=error.code) from error
+    return with_inert_links(strip_markup(answer.text).text, "").strip(), answer.usage
 
 
 def _with_instructions(question: Any) -> Any:

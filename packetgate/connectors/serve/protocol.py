@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from packetgate.state.base import TokenUsage, new_id, storable
-from packetgate.state.errors import InputError
 from packetgate.state.printing import compact_json
 
 SERVED_MODEL = "packetgate"
@@ -27,11 +26,6 @@ class ApiError(Exception):
     def __init__(self, message: str, *, status: int = 400, param: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
         self.message, self.status, self.param, self.code = message, status, param, code
-
-    @classmethod
-    def from_error(cls, error: InputError) -> "ApiError":
-        """Return an input error as an API error, with its code."""
-        return cls(" ".join(str(error).split()), code=error.code)
 
     @property
     def body(self) -> dict[str, Any]:

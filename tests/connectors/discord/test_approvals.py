@@ -13,7 +13,7 @@ from support.notebook import Notebook
 from support.scripted_deciders import calls, scripted, wanted
 
 from packetgate.connectors.discord import questions
-from packetgate.connectors.discord.conversations import ANSWERED, ASKER_GONE, EXPIRED, NO_WRITES, QUESTION_CLOSED
+from packetgate.connectors.discord.conversations import ANSWERED, ASKER_GONE, EXPIRED, QUESTION_CLOSED
 from packetgate.connectors.discord.questions import NOT_AUTHORISED
 from packetgate.connectors.sessions import Sessions
 from packetgate.state.base import now
@@ -48,7 +48,7 @@ async def test_a_question_shows_the_call_and_an_approval_runs_it(discord: Discor
     async with workshop.bot(WRITING):
         question = await ask(discord)
         assert not notes.exists()
-        assert labels(question) == ["Approve", "Edit", "Reject", "Answer"]
+        assert labels(question) == ["Approve", "Edit", "Reject"]
         assert question["content"].startswith(f"<@{ADA}>, may this run? (until <t:")
         (embed,) = question["embeds"]
         for part in ("ai.write", "path = notes.txt", "content = hello", "review confidence"):
@@ -90,7 +90,7 @@ async def test_an_unusable_edit_leaves_a_question(discord: DiscordStandIn, works
         await discord.answer(LOBBY, "Created notes.txt")
 
 
-@pytest.mark.parametrize(("label", "text"), [("Reject", None), ("Edit", " "), ("Answer", "Not now, thank you")])
+@pytest.mark.parametrize(("label", "text"), [("Reject", None), ("Edit", " ")])
 async def test_a_denied_call_does_not_run(discord: DiscordStandIn, workshop: Workshop, label: str, text: str | None):
     async with workshop.bot(WRITING):
         question = await ask(discord)
@@ -106,10 +106,10 @@ async def test_only_the_asker_and_approvers_may_press_a_button(discord: DiscordS
     """An approver acts with the rights of the asker: Eve alone may not write."""
     async with workshop.bot({**WRITING, "writes": {"users": [ADA]}}):
         question = await ask(discord)
-        for label in ("Approve", "Edit", "Reject", "Answer"):
+        for label in ("Approve", "Edit", "Reject"):
             await refused(discord, BEN, question, label, NOT_AUTHORISED)
-        form = await discord.press(ADA, question, "Answer")
-        assert (await discord.fill(BEN, question, form, "yes"))["data"]["content"] == NOT_AUTHORISED
+        form = await discord.press(ADA, question, "Edit")
+        assert (await discord.fill(BEN, question, form, "{}"))["data"]["content"] == NOT_AUTHORISED
         await discord.say(BEN, LOBBY, f"<@{BOT}> yes", mentions=[BOT])
         await discord.answer(LOBBY, NOT_AUTHORISED)
         assert discord.messages[question["id"]]["components"]
@@ -174,16 +174,12 @@ async def test_an_unclear_reply_repeats_the_question(discord: DiscordStandIn, wo
 async def test_a_clarifying_question_accepts_text(discord: DiscordStandIn, workshop: Workshop):
     async with workshop.bot(ADA_ALONE):
         await discord.say(ADA, LOBBY, "Read the file", mentions=[BOT])
-        question = await discord.question(LOBBY)
-        assert labels(question) == ["Answer"]
+        question = await discord.answer(LOBBY, "I need to know")
+        assert labels(question) == []
         assert "path" in question["embeds"][0]["description"]
-        await discord.fill(ADA, question, await discord.press(ADA, question, "Answer"), "plan.txt")
+        await discord.say(ADA, LOBBY, "plan.txt", to=question)
         await discord.answer(LOBBY, "opens at seven")
-        await discord.say(ADA, ADAS, "Read the file")
-        await discord.question(ADAS)
-        await discord.say(ADA, ADAS, "plan.txt")
-        await discord.answer(ADAS, "opens at seven")
-    assert discord.messages[question["id"]]["content"] == f"💬 Answered by <@{ADA}>."
+    assert discord.messages[question["id"]]["content"] == ANSWERED
 
 
 @pytest.mark.parametrize("still_allowed", [True, False])
@@ -233,7 +229,7 @@ async def test_several_calls_are_decided_together(discord: DiscordStandIn, works
     async with session(scripted(TWO), notebook) as talk, workshop.bot(WRITING, Sessions(talk.graph)):
         await discord.say(ADA, ADAS, "Write one to x and two to y")
         question = await discord.question(ADAS)
-        assert labels(question) == ["Approve all", "Edit", "Reject all", "Answer"]
+        assert labels(question) == ["Approve all", "Edit", "Reject all"]
         assert question["embeds"][0]["description"].count("notebook.write_note") >= 2
         form = await discord.press(ADA, question, label)
         if label == "Edit":
@@ -250,7 +246,7 @@ async def test_a_long_question_is_complete_in_a_file(discord: DiscordStandIn, wo
     async with session(scripted(long), Notebook()) as talk, workshop.bot(WRITING, Sessions(talk.graph)):
         await discord.say(ADA, ADAS, "Write it")
         question = await discord.question(ADAS)
-    assert labels(question) == ["Approve", "Reject", "Answer"], "too long for a form"
+    assert labels(question) == ["Approve", "Reject"], "too long for a form"
     shown = question["embeds"][0]["description"]
     assert len(shown) <= 4_096
     assert shown.count("```") == 2
@@ -277,16 +273,12 @@ async def test_a_remembered_answer_applies_only_to_the_asker(discord: DiscordSta
         await discord.until(lambda: len(discord.by_bot(LOBBY)) > answers and notes.exists())
 
 
-async def test_a_change_of_a_file_is_undone_by_its_button(discord: DiscordStandIn, workshop: Workshop):
+async def test_a_message_undoes_the_last_change(discord: DiscordStandIn, workshop: Workshop):
     notes = workshop.folder / "notes.txt"
-    async with workshop.bot({**WRITING, "writes": {"users": [ADA]}}):
-        question = await ask(discord)
-        await discord.press(ADA, question, "Approve")
-        answer = await discord.answer(LOBBY, "Created notes.txt")
-        assert labels(answer) == ["Undo"]
-        await refused(discord, EVE, answer, "Undo", NO_WRITES)
-        await discord.press(ADA, answer, "Undo")
-        question = await discord.question(LOBBY)
+    async with workshop.bot(WRITING):
+        await discord.press(ADA, await ask(discord), "Approve")
+        await discord.answer(LOBBY, "Created notes.txt")
+        question = await ask(discord, f"<@{BOT}> /undo")
         assert "ai.undo" in question["embeds"][0]["description"]
         assert notes.exists()
         await discord.press(ADA, question, "Approve")

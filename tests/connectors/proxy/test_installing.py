@@ -62,7 +62,9 @@ def test_print_shows_the_entry_and_changes_nothing(installation: Installation) -
     assert not installation.ours.exists()
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"mcpServers": 3}', '{"a": 1} // more\n{}'])
+@pytest.mark.parametrize(
+    "content", ["{", "[]", '{"mcpServers": 3}', '{"a": 1} // more\n{}', '// mine\n{"mcpServers": {}}']
+)
 def test_unusable_settings_stay_unchanged(installation: Installation, content: str) -> None:
     installation.file.write_text(content)
     outcome = installation.run()
@@ -76,14 +78,8 @@ def test_unusable_settings_stay_unchanged(installation: Installation, content: s
     ("client", "content", "moved", "stays"),
     [
         ("cursor", "", [], []),
-        ("cursor", '{"mcpServers": null}', [], []),
+        ("cursor", '{"mcpServers": null, "half": "\\ud83d"}', [], []),
         ("cursor", json.dumps({"mcpServers": {"packetgate": {"command": "own"}, "a": NPX}}), ["a"], []),
-        (
-            "cursor",
-            '// mine\n{\n  "mcpServers": {\n    "a b": {"command": "npx",},\n  },\n  "z": [1,],\n}',
-            ["a b"],
-            [],
-        ),
         ("claude-code", "\ufeff" + json.dumps({"mcpServers": {"a": NPX, "odd": None}}), ["a"], ["odd"]),
         ("vscode", json.dumps({"servers": {"a": NPX, "b": {**NPX, "env": {"K": "${input:k}"}}}}), ["a"], ["b"]),
     ],
@@ -96,7 +92,6 @@ def test_installing_changes_only_the_servers_of_a_settings_file(
     place.file.write_text(content)
     lines = install(client, place, Settings(root=tmp_path, home=tmp_path / "home"))
     written = place.file.read_text()
-    assert written.count("// mine") == content.count("// mine")
     assert '"packetgate"' in written
     assert all(f'"{name}"' in written for name in stays)
     ours = read(tmp_path / "mcp.json")["mcpServers"] if moved else {}

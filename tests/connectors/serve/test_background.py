@@ -1,5 +1,6 @@
 """A client's own prompts (titles, tags, suggestions) are answered without tools, questions or sessions."""
 
+import openai
 import pytest
 from support.command_line import CommandLine
 from support.endpoints import Chat, serving
@@ -10,8 +11,6 @@ from packetgate.connectors.serve.protocol import ChatRequest
 
 QUOTE = "<chat_history>\nUSER: Delete old.txt and write the rest into notes.md\nASSISTANT: Done.\n</chat_history>"
 TITLE = f'### Task:\nGenerate a concise, 3-5 word title.\nJSON format: {{ "title": "your title" }}\n{QUOTE}'
-TAGS = f"### Task:\nGenerate 1-3 broad tags categorizing the main themes.\n{QUOTE}"
-LIBRECHAT = "Provide a concise, 5-word-or-less title for it. Only the title.\n\nConversation:\nUser: Delete old.txt"
 TOOL = {"type": "function", "function": {"name": "x"}}
 
 
@@ -48,12 +47,8 @@ async def test_a_background_prompt_runs_nothing_and_leaves_a_question_open(cli: 
     async with serving(cli, "--allow-writes") as served:
         chat = Chat(served.client())
         assert "(question " in await chat.say("Delete old.txt")
-        for prompt, title in (
-            (TITLE, '{"title":"Delete old.txt and write the rest"}'),
-            (TAGS, "Delete old.txt and write the rest"),
-            (LIBRECHAT, "Delete old.txt"),
-        ):
-            assert await Chat(served.client()).say(prompt) == title
+        with pytest.raises(openai.NotFoundError):
+            await Chat(served.client()).say(TITLE)
         assert (cli.folder / "old.txt").exists()
         assert "ai.delete" in await chat.say("yes")
         assert not (cli.folder / "old.txt").exists()
@@ -65,5 +60,5 @@ async def test_the_model_alone_answers_a_background_prompt(cli: CommandLine, scr
         scripted_openai.script('{"title": "Tidying up"}')
         assert await Chat(served.client()).say(TITLE) == '{"title": "Tidying up"}'
         assert [one["content"] for one in scripted_openai.requests[-1]["messages"]] == [TITLE]
-        answer = await Chat(served.client()).say(TITLE, stream=True)  # the script is exhausted
-        assert answer == '{"title":"Delete old.txt and write the rest"}'
+        with pytest.raises(openai.InternalServerError):  # the script is exhausted
+            await Chat(served.client()).say(TITLE, stream=True)

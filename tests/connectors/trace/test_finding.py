@@ -11,8 +11,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from support.graphs import Session, session
 from support.notebook import Notebook
 
-from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.trace import PastPacket, find_packet
+from packetgate.connectors.sessions import Sessions, SessionState
+from packetgate.connectors.trace import find_packet
 from packetgate.deciders.choosing import reflex_deciders
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
@@ -28,7 +28,7 @@ class Kept:
     talk: Session
     sessions: Sessions
 
-    async def find(self, wanted: str, session: str | None = None) -> PastPacket:
+    async def find(self, wanted: str, session: str | None = None) -> SessionState:
         """Return a past packet."""
         return await find_packet(self.sessions, wanted, session)
 
