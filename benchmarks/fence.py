@@ -144,8 +144,8 @@ def crossing(folders: Folders) -> Rows:
 
 def overhead(folders: Folders) -> Rows:
     """Return what a turn costs beside other graphs in the same run, as graph and as middleware, as ratios."""
-    places = product(("no checkpoints", "in memory", "SQLite"), ("", "middleware, "), (10, 100))
-    rows = [f"{where}, {who}{tools} tools" for where, who, tools in places]
+    places = product(("no checkpoints", "in memory", "SQLite"), ("10", "100", "middleware, 10", "middleware, 100"))
+    rows = [f"{where}, {tools} tools" for where, tools in places]
     printed = lines("overhead", *(word for row in rows for word in ("--only", row)))
     return {f"{line['name']}, beside {line['beside']}": numbers(line) for line in printed}
 
@@ -156,7 +156,8 @@ MORE_IS_BETTER = {
     "found": "right",
     "gate": "coverage precision ended_well",
     "ranking": "recall@1 recall@5 recall@10 ndcg@10",
-    "selection": "relevance_auroc tool_accuracy exact_match gate_precision gate_coverage",
+    "selection": "relevance_auroc tool_accuracy exact_match asked_where_something_is_missing gate_precision "
+    "gate_coverage",
     "builtin": "well",
     "everyday": "well",
     "safety": "tasks_done_off tasks_done_unflagged tasks_done_everything hostile_flagged",
@@ -233,8 +234,7 @@ def main(words: list[str] | None = None) -> None:
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"by default all: {', '.join(PARTS)}")
     parser.add_argument("--out", type=Path, help="store the figures in this JSON file")
-    data = os.environ.get("PACKETGATE_DATA")
-    parser.add_argument("--data", type=Path, default=data, help="the public sets; by default PACKETGATE_DATA")
+    parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="the public sets")
     parser.add_argument("--found", type=Path, help="the inputs of `benchmarks.found`")
     parser.add_argument("--compare", type=Path, nargs=2, metavar=("BEFORE", "AFTER"), help="compare two stored runs")
     given = parser.parse_args(words)

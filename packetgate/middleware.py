@@ -19,11 +19,11 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
 
 from packetgate.deciders.packets import facts_of
-from packetgate.gate.answers import ALREADY_ANSWERED
+from packetgate.gate.answers import ALREADY_ANSWERED, CALL_CHANGED
 from packetgate.gate.checks import Check
 from packetgate.gate.facts import Facts
 from packetgate.gate.gate import Gate
-from packetgate.gate.journal import MemoryJournal
+from packetgate.gate.journal import QUESTION_SHOWN, MemoryJournal, entry_for
 from packetgate.gate.proposal import Proposal, StoredProposal
 from packetgate.gate.questions import approval_payload
 from packetgate.gate.requests import RequestedCall
@@ -54,6 +54,8 @@ SERVER = "agent"
 """Server name of the agent's tools, in rules and in the journal."""
 MAX_SOURCES = 20
 """Maximum number of earlier calls. The values of a call are traced to the outputs of these calls."""
+MAX_THREADS = 1_000
+"""Maximum number of threads whose shown tools are remembered; for others they are chosen again."""
 _TOKEN_BUDGET = 100_000
 """The palette's token budget. It is large because `max_tools` limits the tools."""
 _REPEATED_CHANGE = (
@@ -115,6 +117,8 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         specs = [langchain_tool_spec(SERVER, tool) for tool in self.tools]
         self._catalogue = Catalogue(specs, preferences=preferences).restrict(self.settings.allowed_tools, SERVER)
         self._gate = Gate(database, checks=[*installed().parts("checks"), *checks])
+        self._offered: dict[str, frozenset[str]] = {}
+        """By thread, the tools that the model was shown last."""
         self._loop = LoopThread()
 
     def wrap_model_call(
@@ -140,6 +144,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             return {"labels": step.labels} if step.labels else None
         await step.propose()
         while step.waiting:
+            await step.note_shown()
             await step.answer(interrupt(step.question()))
             if step.was_answered_before:
                 interrupt(step.question())
@@ -170,6 +175,8 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         kept = StoredProposal.model_validate_json(stored)
         facts = self._facts(kept.calls[0].call_id)  # what the verdict needs: the call holds its evidence
         proposal = await self._gate.run(Proposal.restored(kept, facts), tools.call)
+        while proposal.waiting and tools.interrupted is None:  # an earlier run may have finished
+            proposal = await self._gate.run(await self._asked_again(proposal), tools.call)
         if proposal.entries:
             await self._gate.journal.record(*proposal.entries)
         if tools.interrupted:
@@ -182,6 +189,18 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             return ToolMessage(text or "", name=call["name"], tool_call_id=str(call["id"]))
         return _refusal_message(call, text or f"not executed: the call is {done.status}")
 
+    async def _asked_again(self, proposal: Proposal) -> Proposal:
+        """Ask about a call whose earlier run has no recorded end, until the reply can be read."""
+        asked, problem = await self._gate.record(await self._gate.ask(proposal)), ""
+        while True:
+            reply = interrupt(_payload([asked], problem))
+            listed = reply.get("decisions") if isinstance(reply, Mapping) else reply
+            decision = listed[0] if isinstance(listed, list) and len(listed) == 1 else reply
+            try:
+                return await self._gate.record(await self._gate.answer(asked, _with_canonical_name(decision)))
+            except (RequestError, CallRefusedError) as error:
+                problem = str(error)
+
     def _with_fitting_tools(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         own_names = {tool.name for tool in self.tools}
         ungated = {tool.name for tool in request.tools if isinstance(tool, BaseTool)} - own_names - self.unguarded
@@ -191,8 +210,20 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             )
         if len(own_names) <= self.max_tools:
             return request
-        words = next((one.text for one in reversed(request.messages) if isinstance(one, HumanMessage)), "")
-        used = [f"{SERVER}.{call['name']}" for call, _ in _earlier_calls(request.messages)]
+        offered_names = self._offered_names(request.messages) | self.unguarded
+        if thread := _thread_id():
+            self._offered.pop(thread, None)
+            self._offered[thread] = offered_names
+        for oldest in [*self._offered][:-MAX_THREADS]:
+            del self._offered[oldest]
+        return request.override(
+            tools=[tool for tool in request.tools if not isinstance(tool, BaseTool) or tool.name in offered_names]
+        )
+
+    def _offered_names(self, messages: Sequence[AnyMessage]) -> frozenset[str]:
+        """Return the names of the tools that fit a conversation."""
+        words = next((one.text for one in reversed(messages) if isinstance(one, HumanMessage)), "")
+        used = [f"{SERVER}.{call['name']}" for call, _ in _earlier_calls(messages)]
         palette_request = PaletteRequest(
             words=words,
             access=access_of(words),
@@ -201,10 +232,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             recent=recent_after((), reversed(used)),
         )
         palette = choose_palette(palette_request, self._catalogue)
-        offered_names = {_unprefixed_name(entry.tool_name) for entry in palette.entries} | self.unguarded
-        return request.override(
-            tools=[tool for tool in request.tools if not isinstance(tool, BaseTool) or tool.name in offered_names]
-        )
+        return frozenset(_unprefixed_name(entry.tool_name) for entry in palette.entries)
 
     def _step(self, state: GatedState) -> "_Step":
         messages = state["messages"]
@@ -219,6 +247,9 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         labels = {**_labels_of(earlier), **(state.get("labels") or {})}
         facts = self._facts()
         if guarded_calls:
+            if len(self.tools) > self.max_tools:
+                shown = self._offered.get(facts.header.session_id) or self._offered_names(messages[:index])
+                facts = replace(facts, offered=frozenset(f"{SERVER}.{name}" for name in shown) & facts.offered)
             facts = self._with_conversation(facts, messages[:index], earlier[-MAX_SOURCES:], labels)
         return _Step(self._gate, facts, messages[:index], guarded_calls, answer_id=answer_id, labels=labels)
 
@@ -279,6 +310,9 @@ class _Step:
         reply does not belong to the current question, so it does not count.
         """
         self._proposals: dict[str, Proposal] = {}
+        self._shown: dict[str, list[str]] = {}
+        """For each call, the digests of what the interrupts asked about, in order."""
+        self._replies = 0
         self._refusals: dict[str, ToolMessage] = {}
         self._problem = ""
 
@@ -307,6 +341,10 @@ class _Step:
             facts = replace(self._facts, header=header.changed(packet_id=call_digest))
             proposal = await self._gate.propose((traced,), facts, corrections=repairs)
             self._proposals[call_id] = await self._gate.record(proposal)
+            rows = await self._gate.journal.call_entries(call_digest, call_digest) if proposal.question else ()
+            self._shown[call_id] = [
+                str(row.entry.detail["digest"]) for row in rows if row.entry.event == QUESTION_SHOWN
+            ]
 
     @property
     def waiting(self) -> list[str]:
@@ -315,24 +353,23 @@ class _Step:
 
     def question(self) -> dict[str, Any]:
         """Return one question about all waiting calls."""
-        proposals = self._proposals.values()
-        payloads = [approval_payload(item.waiting, item.question) for item in proposals if item.question]
-        requests = [
-            {**item, "name": _unprefixed_name(item["name"])}
-            for payload in payloads
-            for item in payload["action_requests"]
-        ]
-        configs = [
-            {**item, "action_name": _unprefixed_name(item["action_name"])}
-            for payload in payloads
-            for item in payload["review_configs"]
-        ]
-        problem = {"problem": self._problem} if self._problem else {}
-        return {"action_requests": requests, "review_configs": configs, **problem}
+        return _payload(self._proposals.values(), self._problem)
+
+    async def note_shown(self) -> None:
+        """Record what the next interrupt asks about. A step that runs again finds what its earlier replies were for."""
+        for name in self.waiting:
+            proposal, shown = self._proposals[name], self._shown[name]
+            if len(shown) <= self._replies:
+                call_id, digest = proposal.calls[0].call_id, _asked_digest(proposal)
+                await self._gate.journal.record(
+                    entry_for(proposal.facts.header, QUESTION_SHOWN, call_id, {"digest": digest})
+                )
+                shown.append(digest)
 
     async def answer(self, reply: Any) -> None:
         """Apply the user's reply: a decision for each waiting call, or one decision for all of them."""
-        waiting, self.was_answered_before = self.waiting, False
+        waiting, self.was_answered_before, number = self.waiting, False, self._replies
+        self._replies += 1
         listed = reply.get("decisions") if isinstance(reply, Mapping) else reply
         decisions = listed if isinstance(listed, list) else [reply] * len(waiting)
         if len(decisions) != len(waiting):
@@ -341,6 +378,9 @@ class _Step:
         self._problem = ""
         for name, decision in zip(waiting, decisions, strict=True):
             proposal = self._proposals[name]
+            if self._shown[name][number] != _asked_digest(proposal):  # the reply was for an earlier definition
+                self._problem = CALL_CHANGED
+                continue
             try:
                 proposal = await self._gate.record(await self._gate.answer(proposal, _with_canonical_name(decision)))
             except (RequestError, CallRefusedError) as error:
@@ -363,8 +403,7 @@ class _Step:
                 # the call runs next, and its result may never reach this method
                 labels = {**dict.fromkeys(reviewed_call.result_labels, reviewed_call.tool_name), **labels}
             else:
-                comment = next((approval.comment for approval in proposal.approvals if approval.comment), "")
-                messages.append(_refusal_message(call, comment or f"not approved by the user: {reviewed_call.status}"))
+                messages.append(_refusal_message(call, _why_not_run(proposal)))
         return {"messages": messages, "gated": gated, "labels": labels}
 
 
@@ -390,6 +429,32 @@ class _CalledTool:
         failed = isinstance(handled, ToolMessage) and handled.status == "error"
         text = handled.text if isinstance(handled, ToolMessage) else ""
         return await to_result_async(text, None, ms_since(started), is_error=failed, complete=True)
+
+
+def _payload(proposals: Iterable[Proposal], problem: str = "") -> dict[str, Any]:
+    """Return one question about all waiting calls."""
+    payloads = [approval_payload(item.waiting, item.question) for item in proposals if item.question]
+    requests = [
+        {**item, "name": _unprefixed_name(item["name"])} for payload in payloads for item in payload["action_requests"]
+    ]
+    configs = [
+        {**item, "action_name": _unprefixed_name(item["action_name"])}
+        for payload in payloads
+        for item in payload["review_configs"]
+    ]
+    return {"action_requests": requests, "review_configs": configs, **({"problem": problem} if problem else {})}
+
+
+def _asked_digest(proposal: Proposal) -> str:
+    return proposal.question.calls[0].digest if proposal.question and proposal.question.calls else ""
+
+
+def _why_not_run(proposal: Proposal) -> str:
+    (call,) = proposal.calls
+    comment = next((approval.comment for approval in proposal.approvals if approval.comment), "")
+    if not comment and call.verdict is not None and call.verdict.effect == "refuse":
+        return call.verdict.why.replace(f"{SERVER}.", "")
+    return comment or f"not approved by the user: {call.status}"
 
 
 def _calls_in(messages: Sequence[AnyMessage], catalogue: Catalogue) -> tuple[ToolCall, ...]:

@@ -109,12 +109,12 @@ def test_the_openai_agents_sdk_waits_for_an_answer(folder: Path, scripted_openai
         assert "It waits for you." in say(agent, "Water the bed roses", "you.\n")
         refusal = returned(scripted_openai)
         assert "garden.water_bed was NOT run" in refusal
-        (session,) = {*re.findall(r"answer --session (\S+)", refusal)}
-        answer = [require("packetgate"), "answer", "--session", session]
-        given: dict[str, Any] = {"cwd": folder, "env": environment(folder, scripted_openai), "capture_output": True}
-        shown = subprocess.run(answer, check=False, text=True, **given)
+        (printed,) = re.findall(r"cd \S+ && .*? answer --session [\w-]+", refusal)
+        given: dict[str, Any] = {"env": environment(folder, scripted_openai), "capture_output": True}
+        shown = subprocess.run(["sh", "-c", printed], check=False, text=True, **given)
         assert "name = roses" in shown.stdout
-        done = subprocess.run([*answer, "yes"], check=False, text=True, **given)
+        (decide,) = re.findall(r"To decide \(yes, no, skip\): (.*)", shown.stdout)
+        done = subprocess.run(["sh", "-c", decide], check=False, text=True, cwd=folder, **given)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "The roses are watered." in say(agent, "Go on", "watered.\n")
         assert "watered roses" in returned(scripted_openai)

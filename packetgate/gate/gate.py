@@ -101,7 +101,10 @@ class Gate:
     async def ask(self, proposal: Proposal) -> Proposal:
         """Return the proposal with previews of its waiting calls, and with a question about them."""
         proposal, previews = await self._previews(proposal)
-        question_id = proposal.calls[0].call_id if proposal.facts.renames_calls and proposal.calls else ""
+        call = next(iter(proposal.waiting), None)
+        question_id = call.call_id if call and proposal.facts.renames_calls else ""
+        if call and call.started_at and question_id:  # the question before the run has that id
+            question_id = digest_of([question_id, call.started_at.isoformat()])[: len(question_id)]
         return proposal.asking(previews, question_id)
 
     async def answer(self, proposal: Proposal, reply: Any) -> Proposal:
@@ -316,7 +319,7 @@ class Gate:
 
     async def _with_unfinished_run(self, call: ToolCall, facts: Facts) -> ToolCall:
         """Return an approved change as waiting if this client's earlier, equal change has no recorded end."""
-        if call.risk is Risk.READ or call.status is not ToolExecutionStatus.APPROVED:
+        if call.risk is Risk.READ or not (call.status.awaits_user or call.status is ToolExecutionStatus.APPROVED):
             return call
         rows = await self.journal.call_entries("", _mark_digest(call, facts))
         run = rows[-1].entry.detail if rows else {}
@@ -324,8 +327,11 @@ class Gate:
             return call
         rows = await self.journal.call_entries(str(run["packet"]), str(run["call"]))
         started: list[datetime] = [row.at for row in rows if row.entry.event == STARTED]
-        is_open = started and not any(row.entry.event == ENDED for row in rows)
-        return call.with_unfinished_run(started[-1]) if is_open else call
+        if not started or any(row.entry.event == ENDED for row in rows):
+            return call
+        if call.status.awaits_user:
+            return call.changed(started_at=started[-1])
+        return call.with_unfinished_run(started[-1])
 
 
 def error_line(call: ToolCall) -> str:

@@ -20,6 +20,8 @@ CALL_MARKED = "call_marked"
 STARTED = "call_started"
 ENDED = "call_ended"
 CALL_REVIEWED = "call_reviewed"
+QUESTION_SHOWN = "question_shown"
+"""Event of a question at an interrupt, with the digest of its call: a reply counts only for this digest."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ async def open_proxy(
 ) -> AsyncIterator[FastMCP[Any]]:
     """Open the proxy before one server, with its database in a folder."""
     own, entry = Settings(home=home), ServerConfig(server.name, {"trusted": trusted})
-    connection = Connection(entry, lambda: FastMCPTransport(server), store_text=result_store(own).keep)
+    connection = Connection(entry, lambda: FastMCPTransport(server), keep=result_store(own).keep)
     async with (
         McpHub([connection], preferences=load_preferences(policy)) as hub,
         open_gateway_to_hub(hub, own, ProxyConfig(), routing_context(settings)) as gateway,

@@ -167,7 +167,7 @@ async def test_a_response_in_words_reaches_the_model(door: str, tmp_path: Path) 
     assert office.made == []
 
 
-@through(GRAPH, fails={GRAPH: "a thread id counts as somebody to ask: the graph interrupts, and cannot be resumed"})
+@through(GRAPH)
 async def test_a_thread_id_without_a_checkpointer_asks_nobody(door: str, tmp_path: Path) -> None:
     office = Office()
     async with open_door(door, office, Setup(tmp_path, WRITES, can_ask=False)) as opened:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from contract.doors import AGENTS, ALL, MIDDLEWARE
+from contract.doors import AGENTS, ALL
 from contract.rows import ASKS, REFUSED, RUNS, WRITES, Row, check, each, find, mail, note, request
 
 ONLY_ORDERS = {"allowed_tools": ["*.find_order"]}
@@ -33,7 +33,6 @@ NAMES = [
         REFUSED,
         doors=AGENTS,
         setup={"shown": 1},
-        fails={MIDDLEWARE: "max_tools only limits what the model sees: any tool of the agent runs"},
     ),
 ]  # fmt: skip
 

@@ -133,10 +133,7 @@ async def test_another_process_may_take_the_answer(door: str, tmp_path: Path) ->
     assert await answered_elsewhere(door, tmp_path, changes=False) == (False, SENT)
 
 
-@through(
-    *AGENTS,
-    fails={MIDDLEWARE: "the resumed node proposes the changed tool anew, and takes the approval for it: it runs"},
-)
+@through(*AGENTS)
 async def test_a_tool_that_changed_since_its_question_is_asked_about_again(door: str, tmp_path: Path) -> None:
     assert await answered_elsewhere(door, tmp_path, changes=True) == (True, [])
 
@@ -188,8 +185,6 @@ async def state_of_a_killed_process(door: str, office: Office, setup: Setup, too
 
 DOUBT = "it is not known whether it finished"
 ALLOWED = '[[policy.rules]]\neffect = "allow"\ntool = "SERVER.*"\n'
-UNSAID = "a question that is asked anyway does not say that the call may have run"
-UNASKED = "it becomes unknown, and the model is told so, but the user is not asked"
 
 
 async def after_a_kill(door: str, tmp_path: Path, *answers: str, policy: str = ALLOWED) -> tuple[Outcome, int]:
@@ -208,7 +203,7 @@ async def test_a_write_that_a_kill_interrupted_is_unknown_and_does_not_run_unask
     assert DOUBT in f"{outcome.question}{outcome.told}"
 
 
-@through(*GATES, fails={MIDDLEWARE: UNASKED})
+@through(*GATES)
 @pytest.mark.parametrize(("answer", "runs"), [("reject", 1), ("skip", 1), ("approve", 2)])
 async def test_a_write_that_a_kill_interrupted_is_asked_about(
     answer: str, runs: int, door: str, tmp_path: Path
@@ -219,10 +214,7 @@ async def test_a_write_that_a_kill_interrupted_is_asked_about(
     assert runs_in_all == runs
 
 
-@through(
-    *GATES,
-    fails={MIDDLEWARE: UNASKED, PROXY: UNSAID},
-)
+@through(*GATES)
 async def test_the_question_about_a_write_without_a_rule_states_the_doubt(door: str, tmp_path: Path) -> None:
     outcome, _ = await after_a_kill(door, tmp_path, policy="")
     assert DOUBT in outcome.question

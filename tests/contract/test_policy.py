@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from contract.doors import ALL, GRAPH, MIDDLEWARE, PROXY
+from contract.doors import ALL, GRAPH, PROXY
 from contract.rows import (
     ASKS,
     DRY_RUN,
@@ -59,7 +59,6 @@ EFFECTS = [
         "denied by a policy rule",
         policy=ALLOW_MAIL + rule("deny", "send_mail", {"to": "*@evil.example"}),
         settings=WRITES,
-        fails={MIDDLEWARE: "the model is told that the user did not approve"},
     ),
     Row(
         "a deny rule for some arguments leaves the others",
@@ -96,11 +95,11 @@ EFFECTS = [
         settings=WRITES,
     ),
     Row(
-        "an allow rule of programs holds in the graph",
+        "an allow rule of the server holds in the graph",
         MAIL_MIA,
         RUNS,
         doors=[GRAPH],
-        policy=rule("allow", "send_mail", channels="unknown"),
+        policy=rule("allow", "send_mail", channels="server"),
         settings=WRITES,
     ),
 ]  # fmt: skip

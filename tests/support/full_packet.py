@@ -22,6 +22,7 @@ from packetgate.state.routing import (
     ToolCall,
     ToolResult,
     ToolRouting,
+    Verdict,
 )
 from packetgate.state.sections import ParkedTurn
 from packetgate.state.transitions import ToolExecutionStatus
@@ -82,6 +83,16 @@ CALL = ToolCall(
     review_confidence=0.7,
     review_confidence_source=ConfidenceSource.STATED,
     review_reasoning="fine",
+    verdict=Verdict(
+        effect="ask",
+        why="a rule asks",
+        may_be_allowed=True,
+        or_dry_run=True,
+        by="a rule",
+        grant_id="g1",
+        code=Code.POLICY_DENIED,
+    ),
+    verdict_digest="d",
     status=ToolExecutionStatus.UNKNOWN,
     result=RESULT,
     started_at=AT,

@@ -109,7 +109,7 @@ async def test_a_terminal_answers_a_pending_call_and_its_result_is_returned_once
         talking(gateway, url, kind) as talk,
     ):
         refused = await talk.call("call_changing_tool", **call)
-        session = re.search(r"answer --session (\S+)", refused.text)
+        session = re.search(r"answer --session ([\w-]+)", refused.text)
         assert session
         shown = await asyncio.to_thread(partial(cli.run, "answer", "--session", session[1]))
         assert "new.txt" in shown.out + shown.err
