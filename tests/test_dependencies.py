@@ -16,7 +16,7 @@ EXTRAS = {
     "middleware.py": "agent",
     "models/llama/": "local",
     "reflex/": "reflex",
-    "tools/builtin/corpus.py": "reflex",
+    "toolsets/builtin/corpus.py": "reflex",
     "connectors/discord/": "discord",
     "connectors/http.py": "serve",
     "connectors/rendering.py": "terminal",
