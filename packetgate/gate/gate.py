@@ -40,6 +40,9 @@ _logger = logging.getLogger(__name__)
 _DRY_RUN_TIMEOUT_S = 3.0
 """Longest time, in seconds, that a question waits for dry runs."""
 
+_MAX_HELD = 1_000
+"""Maximum number of turns whose events wait for a run."""
+
 Execute = Callable[[str, dict[str, Any], str], Awaitable[ToolResult]]
 """Sends a call to its tool: canonical name, arguments, idempotency key."""
 
@@ -176,6 +179,8 @@ class Gate:
         if proposal.approved and proposal.question is None and len(proposal.approved) == len(proposal.calls):
             packet_id = proposal.facts.header.packet_id
             self._held[packet_id] = self._held.get(packet_id, ()) + proposal.entries
+            if len(self._held) > _MAX_HELD:
+                await self.journal.record(*self._held.pop(next(iter(self._held))))
         elif proposal.entries:
             await self.journal.record(*proposal.entries)
         return replace(proposal, entries=())

@@ -44,14 +44,6 @@ def without_pictures(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     return [HumanMessage("\n".join(_words(one.content))) if _has_parts(one) else one for one in messages]
 
 
-def without_picture_data(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return messages without pictures; the text before each picture stays."""
-    return [
-        HumanMessage([part for part in one.content if not _is_picture(part)]) if _has_parts(one) else one
-        for one in messages
-    ]
-
-
 def picture_names(messages: Sequence[BaseMessage]) -> list[str]:
     """Return the name of each picture in messages; empty for a picture that a tool returned."""
     parts = [part for one in messages if not isinstance(one.content, str) for part in one.content]

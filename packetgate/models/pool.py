@@ -5,8 +5,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from packetgate.models.kinds import REFLEX, ModelKind, ModelName, ModelSetup, parse_model
 from packetgate.models.options import ANSWERING, Role, effective_options, parsed_options
@@ -20,28 +19,6 @@ if TYPE_CHECKING:
 
 ModelSource = Callable[[], Awaitable["Model"]]
 _Given = dict[str, SettingValue]
-
-
-class NamedModel(Protocol):
-    """A model with the names that telemetry records."""
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        ...
-
-    @property
-    def provider(self) -> str | None:
-        """The provider; None: not known."""
-        ...
-
-
-@dataclass(frozen=True)
-class NamedDecider:
-    """The telemetry names of a decider without a `Model`, such as `reflex`."""
-
-    name: str
-    provider: str | None = None
 
 
 async def is_model_of(model: "Model", source: ModelSource | None) -> bool:

@@ -205,10 +205,6 @@ class Context(Section):
             return self
         return self.changed(palette=(*others, entry))
 
-    def is_limited_to_results(self, tool_name: str) -> bool:
-        """Whether a tool may only read the rest of a long result."""
-        return any(entry.tool_name == tool_name and entry.reason == "kept" for entry in self.palette)
-
     def with_palette(
         self,
         palette: tuple[PaletteEntry, ...],
