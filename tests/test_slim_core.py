@@ -8,8 +8,8 @@ import pytest
 
 TESTS = Path(__file__).parent
 CORE = [
-    *("state", "prompts", "nodes", "deciders", "tools/catalogue", "tools/palette", "tools/ranking", "tools/execution"),
-    *("tools/approval", "tools/checks", "tools/policy", "tools/text", "test_middleware.py", "test_router.py"),
+    *("state", "prompts", "nodes", "deciders", "gate", "ranking", "tools/catalogue", "tools/checks"),
+    *("tools/policy", "tools/text", "test_middleware.py", "test_router.py"),
     *("test_plugins.py", "test_decisions.py"),
 ]
 NEED_NUMPY = [
