@@ -29,6 +29,7 @@ from packetgate.gate.questions import approval_payload
 from packetgate.gate.requests import RequestedCall
 from packetgate.graph.event_loops import LoopThread
 from packetgate.graph.journal import journal_at
+from packetgate.plugins import installed
 from packetgate.ranking.choice import PaletteRequest, choose_palette, recent_after
 from packetgate.state.base import ms_since
 from packetgate.state.context import RoutingContext, routing_context
@@ -99,7 +100,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             policy: a `packetgate.toml`.
             journal: a SQLite file, or a `postgresql://` URL. Needed if the checkpointer outlasts the process.
             unguarded: names of tools that run without a review, such as the tools of other middleware.
-            checks: the gate's checks beside its own.
+            checks: the gate's checks beside its own and those of the installed plug-ins.
 
         Raises:
             InputError: a tool cannot be used.
@@ -115,7 +116,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         preferences = load_preferences(Path(policy)) if policy else Preferences()
         specs = [langchain_tool_spec(SERVER, tool) for tool in self.tools]
         self._catalogue = Catalogue(specs, preferences=preferences).restrict(self.settings.allowed_tools, SERVER)
-        self._gate = Gate(database, checks=checks)
+        self._gate = Gate(database, checks=[*installed().parts("checks"), *checks])
         self._offered: dict[str, frozenset[str]] = {}
         """By thread, the tools that the model was shown last."""
         self._loop = LoopThread()

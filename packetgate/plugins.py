@@ -25,6 +25,8 @@ KINDS: Mapping[str, str] = {
     "scorers": "packetgate.deciders.advice:Scorer",
     "deciders": "packetgate.deciders.protocols:Deciders",
     "toolsets": "packetgate.toolsets.servers.server:Toolset",
+    "checks": "packetgate.gate.checks:Check",
+    "model_kinds": "packetgate.models.kinds:ModelKind",
 }
 """Kinds of parts, and the class or the run-time protocol of each."""
 
@@ -48,6 +50,10 @@ class Plugin:
     """`Deciders` for use without a model, and in place of a model that gives no usable answer."""
     toolsets: Sequence[Any] = ()
     """They bring tools."""
+    checks: Sequence[Any] = ()
+    """Functions `(call, facts) -> Verdict | None`: the gate asks them beside its own checks."""
+    model_kinds: Sequence[Any] = ()
+    """They say what model names with their prefixes mean. A kind of an argument holds in the whole process."""
 
 
 @dataclass(frozen=True)

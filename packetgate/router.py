@@ -21,6 +21,7 @@ from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import Asked, Finished, Reply, Say, TurnEvent, UserInput, run_turn
 from packetgate.deciders.choosing import language_deciders, with_reviewer
 from packetgate.deciders.protocols import Decider, Deciders
+from packetgate.gate.checks import Check
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer, async_saver, async_store
 from packetgate.graph.composition import Graph, deciders_for, plugged_servers, sandbox_settings
@@ -28,6 +29,7 @@ from packetgate.graph.event_loops import LoopThread, LoopTools
 from packetgate.graph.journal import DatabaseJournal, journal_at
 from packetgate.graph.private_files import private_folder
 from packetgate.graph.server_graph import ServerGraph
+from packetgate.models.kinds import register_kind
 from packetgate.models.pool import ModelPool
 from packetgate.plugins import Plugins, with_plugins
 from packetgate.state.base import TokenUsage
@@ -257,6 +259,7 @@ def create_router(
     deciders: "Deciders | Mapping[str, Decider[Any, Any]] | None" = None,
     root: str | Path = ".",
     plugins: Sequence[Any] = (),
+    checks: Sequence[Check] = (),
 ) -> Router:
     """Return a router.
 
@@ -275,6 +278,7 @@ def create_router(
             before it runs, so that it never runs twice.
         deciders: your own decider for `intent`, `selector`, `reviewer` or `responder`.
         plugins: objects like `packetgate.plugins.Plugin`. They come before the installed ones.
+        checks: the gate's checks beside its own and those of the plug-ins.
 
     Raises:
         InputError: a tool, a setting or a file cannot be used.
@@ -286,6 +290,8 @@ def create_router(
             " twice: also set `journal` to a file or a database URL"
         )
     context, plugged = routing_context(settings), with_plugins(plugins)
+    for kind in reversed(plugged.parts("model_kinds")):  # the first with a prefix holds
+        register_kind(kind)
     folder = Path(root)
     home = (folder / ".packetgate").absolute()  # now: on an event loop, this blocks
     preferences = load_preferences(Path(policy)) if policy else Preferences()
@@ -314,7 +320,14 @@ def create_router(
         if unknown := custom_deciders.keys() - STAGES:
             raise InputError(f"unknown decider {min(unknown)!r}: use {', '.join(sorted(STAGES))}")
         deciders = replace(_deciders(model, prime, plugged), **custom_deciders)
-    graph = build_graph(deciders, toolbox, journal=turn_journal, settings=context, loop=loop).compile(name="packetgate")
+    graph = build_graph(
+        deciders,
+        toolbox,
+        journal=turn_journal,
+        settings=context,
+        loop=loop,
+        checks=[*plugged.parts("checks"), *checks],
+    ).compile(name="packetgate")
     session_graph = graph.copy(
         {
             "checkpointer": async_saver(checkpointer) if checkpointer else InMemorySaver(serde=PacketSerializer()),

@@ -93,9 +93,9 @@ def test_tables_match_the_results(page: Path) -> None:
     assert filled(text.replace(" ---: |", " --- |")) == text != text.replace(" ---: |", " --- |")
 
 
-def test_the_map_names_every_stage_and_its_route() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text()
-    rows = re.findall(r"^\|[^|]*\| \[`(\w+)`\]\(packetgate/nodes/\1\.py\) \|.*\| ([^|]*) \|$", text, re.MULTILINE)
+def test_the_table_of_stages_names_every_stage_and_its_route() -> None:
+    text = (ROOT / "docs" / "how-it-works.md").read_text()
+    rows = re.findall(r"^\| \[`(\w+)`\]\(\.\./packetgate/nodes/\1\.py\) \|.*\| ([^|]*) \|$", text, re.MULTILINE)
     nexts: dict[str, set[str]] = {}
     for start, end in re.findall(r"^\s(\w+) -\.?->? (\w+);$", mermaid(), re.MULTILINE):
         nexts.setdefault(start, set()).add(end)

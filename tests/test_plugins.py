@@ -1,24 +1,36 @@
 """Plug-ins register their parts, by an entry point or by argument; one that cannot be used leaves the others alone."""
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from contract.doors import GATES, Setup, open_door
+from contract.model import ScriptedModel
+from contract.office import Office
+from contract.rows import WRITES, mail, note
+from langchain_core.language_models import FakeListChatModel
 
 from packetgate import plugins
 from packetgate.deciders.advice import Advisers, Score
 from packetgate.deciders.protocols import Selection
+from packetgate.gate.facts import Facts
+from packetgate.models import kinds
+from packetgate.models.kinds import ModelKind, ModelSetup, known_kinds
+from packetgate.models.model import Model
+from packetgate.models.options import ModelOptions, Role
 from packetgate.plugins import GROUP, Plugin, installed, with_plugins
 from packetgate.ranking.bm25 import Lexical, ScoredRequest
 from packetgate.ranking.ranking import ranking_of
 from packetgate.router import create_router
 from packetgate.state.errors import ConfigError, InputError
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import ToolCall
+from packetgate.state.routing import ToolCall, Verdict
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.toolsets.servers.functions import FunctionServer
@@ -69,16 +81,42 @@ class Greetings:
         return [FunctionServer("manners", [greet])]
 
 
+def no_mail(call: ToolCall, facts: Facts) -> Verdict | None:
+    """Refuse mails."""
+    is_mail = call.tool_name.endswith(".send_mail")
+    return Verdict(effect="refuse", why="no mail leaves this house") if is_mail else None
+
+
+class EchoKind(ModelKind):
+    """Models that answer with their name."""
+
+    forms, prefixes, takes = ("echo:NAME",), ("echo",), ()
+
+    def parse(self, prefix: str, name: str, role: Role, options: ModelOptions) -> ModelSetup:
+        return ModelSetup(prefix, name, name, options)
+
+    async def check(self, setup: ModelSetup) -> None:
+        pass
+
+    def open(self, setup: ModelSetup) -> Model:
+        return Model(FakeListChatModel(responses=['{"action": "none", "needs_tool": false}', f"I am {setup.name}."]))
+
+    def identity(self, setup: ModelSetup) -> Sequence[str]:
+        return (setup.name,)
+
+
 @pytest.fixture
 def entry_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
     """The entry points that are found, beside none of ours."""
     points: list[EntryPoint] = []
     monkeypatch.setattr(plugins, "entry_points", lambda group: points)
+    monkeypatch.setitem(sys.modules, "test_plugins", sys.modules[__name__])
     installed.cache_clear()
     yield points
     installed.cache_clear()
 
 
+PLUGIN = Plugin("house", checks=[no_mail], model_kinds=[EchoKind()])
 GOOD, TWIN = Plugin("good", rankers=[LastFirst()]), Plugin("good")
 NAMELESS, ODD = SimpleNamespace(rankers=[]), SimpleNamespace(name="odd", rankers=LastFirst())
 ABSENT = Plugin("absent", needs=["no_such_module"], install="packetgate[absent]")
@@ -96,9 +134,8 @@ ABSENT = Plugin("absent", needs=["no_such_module"], install="packetgate[absent]"
     ],
 )
 def test_a_bad_entry_point_is_one_line_and_leaves_the_others_alone(
-    entry_points: list[EntryPoint], monkeypatch: pytest.MonkeyPatch, value: str, problem: str
+    entry_points: list[EntryPoint], value: str, problem: str
 ):
-    monkeypatch.setitem(__import__("sys").modules, "test_plugins", __import__("sys").modules[__name__])
     entry_points += [EntryPoint("a", "test_plugins:GOOD", GROUP), EntryPoint("b", value, GROUP)]
     found = installed()
     assert list(found.by_name) == ["good"]
@@ -115,6 +152,7 @@ def test_a_bad_entry_point_is_one_line_and_leaves_the_others_alone(
         ([NAMELESS], "has no name"),
         ([GOOD, TWIN], "another plug-in has the name 'good'"),
         ([ABSENT], "no_such_module cannot be imported"),
+        ([Plugin("words", checks=["no mail"])], "words: str is no Check, as checks must be"),
         ([Plugin("wrong", scorers=[LastFirst()])], "wrong: LastFirst is no Scorer, as scorers must be"),
     ],
 )
@@ -178,3 +216,37 @@ def test_a_router_uses_a_toolset_and_a_ranker(tmp_path: Path):
         catalogue = router._loop.run(router._tools.catalogue())
         assert "manners.greet" in catalogue
         assert ranking_of(catalogue).rank("anything")[0].name == max(catalogue)
+
+
+@pytest.mark.parametrize("door", GATES)
+async def test_the_check_of_an_installed_plug_in_holds_at_every_door(
+    entry_points: list[EntryPoint], tmp_path: Path, door: str
+):
+    entry_points.append(EntryPoint("house", "test_plugins:PLUGIN", GROUP))
+    async with open_door(door, Office(), Setup(tmp_path, WRITES)) as opened:
+        mailed = await opened.turn([mail()], words="Write to mia@example.org: it is late")
+        noted = await opened.turn([note()], words="Write avocado into note a", answers=["approve"], thread="two")
+    assert (mailed.ran, mailed.asked) == ([], [])
+    assert "no mail leaves this house" in mailed.told
+    assert [name for name, _ in noted.ran] == ["write_note"]
+
+
+@pytest.mark.parametrize("given", [{"checks": [no_mail]}, {"plugins": [PLUGIN]}])
+def test_a_check_of_an_argument_refuses_a_call(tmp_path: Path, given: dict[str, Any]):
+    office, model = Office(), ScriptedModel(steps=[[mail()]], told=[])
+    with create_router(model, [office.server()], settings=WRITES, root=tmp_path, **given) as router:
+        turn = router.invoke("Write to mia@example.org: it is late")
+    assert turn.question is None
+    assert office.made == []
+    assert "no mail leaves this house" in model.told[-1]
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_the_model_kind_of_a_plug_in_answers(
+    entry_points: list[EntryPoint], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_installed: bool
+):
+    monkeypatch.setattr(kinds, "known_kinds", cache(known_kinds.__wrapped__))
+    if is_installed:
+        entry_points.append(EntryPoint("house", "test_plugins:PLUGIN", GROUP))
+    with create_router("echo:Ada", root=tmp_path, plugins=[] if is_installed else [PLUGIN]) as router:
+        assert router.invoke("Who are you?").answer == "I am Ada."

@@ -33,6 +33,7 @@ PRINTS: dict[str, tuple[tuple[str, ...], tuple[Reply, ...]]] = {
     "checkpointer.py": (("11 pears", "11 plums", "4 messages in the conversation"), ()),
     "subgraph.py": (("{'order': 'A-17'}", "for ada: ", "cancelled A-17"), ()),
     "langgraph_server.py": ((), ()),
+    "own_check.py": (("refunded 20.0 euros", "at most 100 euros: ask the owner"), ()),
     "own_decider.py": (("refunded 20", "was skipped: at most 100"), ()),
     "policy.py": (("cancelled T-1", "denied by a policy rule", "[('functions.cancel_order', {'order': 'B-4'})]"), ()),
     "middleware.py": (("cancel_order (write)", "A-17 is cancelled."), AGENT),

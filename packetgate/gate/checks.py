@@ -1,14 +1,16 @@
 """The gate's checks. Each looks at one call and the facts, and returns a verdict or None; the strictest verdict holds.
 
-A check of your own is a function of the same form, given to `create_router(checks=[...])` or named by a plug-in:
+A check of your own is a function of the same form. `create_router` and `PacketgateMiddleware` take it as
+`checks=[...]`, and a plug-in names it in its `checks`:
 
     def no_mail_at_night(call, facts):
         if call.tool_name.startswith("mail.") and not 7 <= datetime.now().hour < 22:
             return Verdict(effect="ask", why="mails at night need approval")
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from secrets import token_hex
+from typing import Protocol, runtime_checkable
 
 from packetgate.gate.facts import Facts
 from packetgate.state.codes import Code
@@ -20,14 +22,21 @@ from packetgate.tools.risk.call import LOOKS_LIKE_READ
 from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
 from packetgate.tools.text.result_store import HANDLE_PREFIX
 
-Check = Callable[[ToolCall, Facts], Verdict | None]
-
 _CHANNELS_OF_OTHERS = frozenset({"discord", "serve"})
 """Channels in which people other than the operator ask: they cannot approve an apparent read if writes are off."""
 _CODES = {"unknown_tool": Code.TOOL_UNKNOWN, "alias": Code.TOOL_UNKNOWN, "off_palette": Code.TOOL_NOT_OFFERED}
 _STRICTEST = ("refuse", "dry_run", "ask", "allow")
 _PROCESS_KEY = token_hex(16)
 """Part of each verdict's digest: a stored verdict that this process did not give is not believed."""
+
+
+@runtime_checkable
+class Check(Protocol):
+    """A function that looks at one call. It runs in a thread, and must not wait for anything slow."""
+
+    def __call__(self, call: ToolCall, facts: Facts, /) -> Verdict | None:
+        """Return a verdict, or None without an objection."""
+        ...
 
 
 def listed(call: ToolCall, facts: Facts) -> Verdict | None:

@@ -21,6 +21,7 @@ from packetgate.gate.grants import Grants
 from packetgate.gate.journal import CALL_MARKED, ENDED, STARTED, BufferedJournal, CallLog, Entry, Journal, turn_opened
 from packetgate.gate.proposal import Proposal
 from packetgate.gate.requests import CHOSEN_BY_CLIENT, RequestedCall, requested_call
+from packetgate.plugins import installed
 from packetgate.state.base import ErrorType, now
 from packetgate.state.codes import Code
 from packetgate.state.errors import CallRefusedError, ConfigError, LostCallError, ToolCallError
@@ -50,17 +51,22 @@ class Gate:
     """Decides calls. Every method takes and returns proposals; only the journal holds state."""
 
     def __init__(
-        self, journal: Journal, execute: Execute | None = None, checks: Sequence[Check] = (), *, unknown_hint: str = ""
+        self,
+        journal: Journal,
+        execute: Execute | None = None,
+        checks: Sequence[Check] | None = None,
+        *,
+        unknown_hint: str = "",
     ) -> None:
         """Use a journal.
 
         Args:
             execute: sends calls to their tools, also dry runs for the previews of questions.
-            checks: checks beside those of every gate.
+            checks: checks beside those of every gate; None: those of the installed plug-ins.
             unknown_hint: added to the refusal of an unknown tool.
         """
         self.journal, self._execute, self._unknown_hint = journal, execute, unknown_hint
-        self._checks = (*CHECKS, *checks)
+        self._checks = (*CHECKS, *(installed().parts("checks") if checks is None else checks))
         self._held: dict[str, tuple[Entry, ...]] = {}
         """Events of calls that run next, by turn. They are written together with the start."""
         self._running: set[str] = set()

@@ -51,7 +51,7 @@ def build_graph(
     *,
     settings: RoutingContext | None = None,
     loop: LoopThread | None = None,
-    checks: Sequence[Check] = (),
+    checks: Sequence[Check] | None = None,
 ) -> Builder:
     """Return the uncompiled graph. It needs a checkpointer to ask the user, and a store to learn from turns.
 
@@ -60,7 +60,7 @@ def build_graph(
             journal must do so too.
         settings: default settings if the graph is a node of another graph.
         loop: runs the stages for synchronous callers.
-        checks: the gate's checks beside its own.
+        checks: the gate's checks beside its own; None: those of the installed plug-ins.
     """
     journal, loop = journal or MemoryJournal(), loop or LoopThread()
     gate = Gate(journal, toolbox.call, checks)

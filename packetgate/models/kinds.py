@@ -7,10 +7,11 @@ from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 from urllib.parse import parse_qsl
 
 from packetgate.models.options import ModelOptions, Role
+from packetgate.plugins import installed
 from packetgate.state.errors import ModelError
 
 BUILT_IN = ("packetgate.models.openai.kind", "packetgate.models.llama.kind")
@@ -53,6 +54,7 @@ class FoundModels:
     """Messages about models and servers that exist but cannot be used yet."""
 
 
+@runtime_checkable
 class ModelKind(Protocol):
     """What model names with some prefixes mean, such as `openai:NAME`."""
 
@@ -87,7 +89,7 @@ class ModelKind(Protocol):
 
 @cache
 def known_kinds() -> dict[str, ModelKind]:
-    """Return the kinds by prefix."""
+    """Return the kinds by prefix: the built-in ones, and those of the installed plug-ins."""
     kinds: dict[str, ModelKind] = {}
     for module in BUILT_IN:
         try:
@@ -97,7 +99,7 @@ def known_kinds() -> dict[str, ModelKind]:
                 raise
             continue
         kinds |= {prefix: kind for kind in found for prefix in kind.prefixes}
-    return kinds
+    return kinds | {prefix: kind for kind in installed().parts("model_kinds") for prefix in kind.prefixes}
 
 
 async def discover(folders: Sequence[Path] = ()) -> FoundModels:

@@ -2,8 +2,6 @@
 
 import pytest
 
-from packetgate.connectors.discord.slash_commands import tools_text
-from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import MAX_NAMED_TOOLS, Content, Context, PaletteEntry
 
@@ -21,9 +19,3 @@ def test_the_first_tools_are_named_and_all_counted(tools: int, named: int):
     context = packet(tools).context
     assert (len(context.available_mcp_tools), context.available_count) == (named, tools)
     assert context.available_mcp_tools[0] == "shelf.item_00000"
-
-
-def test_discord_says_how_many_more_there_are():
-    assert "more" not in tools_text(packet(3), RoutingContext())
-    assert "and 9,000 more" in tools_text(packet(10_000), RoutingContext())
-    assert "more" not in tools_text(packet(10_000), RoutingContext(allowed_tools=("shelf.item_00007",)))

@@ -8,13 +8,11 @@ from support.langgraph_server import GRAPH, LangGraphServer, ask, said
 from support.prompts import NO_TOOL, call, review
 from support.scripted_openai import ScriptedOpenAI
 
+from packetgate.deciders.choosing import reflex_deciders
+from packetgate.graph.building import build_graph
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
-
-STAGES = {
-    *("open_packet", "detect_intent", "build_palette", "select_tool", "review_selection", "ask_user"),
-    *("execute_tool", "inject_result", "respond"),
-}
+from packetgate.toolsets.servers.hub import McpHub
 
 
 @pytest.fixture
@@ -41,7 +39,7 @@ def test_the_context_is_a_form(schemas: Any) -> None:
 def test_the_drawing_has_all_stages(langgraph_server: LangGraphServer, xray: bool) -> None:
     drawn = langgraph_server.talk(lambda client: client.assistants.get_graph(GRAPH, xray=xray))
     names = {node["id"] for node in drawn["nodes"]}
-    assert names == STAGES | {"put_back", "__start__", "__end__"}
+    assert names == {*build_graph(reflex_deciders(), McpHub([])).nodes, "__start__", "__end__"}
     assert {end for edge in drawn["edges"] for end in (edge["source"], edge["target"])} == names
 
 

@@ -1,11 +1,12 @@
-"""The names of the built-in tools, by risk."""
+"""The names of the built-in tools by risk, as the table of docs/servers.md tells them."""
 
-READS = "ai.count ai.find ai.list ai.read ai.search embedding.query".split()
-WRITES = "ai.append ai.copy ai.delete ai.edit ai.make_folder ai.move ai.undo ai.write".split()
-EXECUTES = ["ai.execute"]
-ALL = sorted([*READS, *WRITES, *EXECUTES])
-RISKS = {
-    **dict.fromkeys(READS, "read"),
-    **dict.fromkeys(WRITES, "write"),
-    **dict.fromkeys(EXECUTES, "execute"),
-}
+import re
+
+from support.pages import ROOT
+
+_ROWS = re.findall(
+    r"^\| (`(?:ai|embedding)\.[^|]*) \| (\w+) \|", (ROOT / "docs" / "servers.md").read_text(), re.MULTILINE
+)
+RISKS = {name: risk for names, risk in _ROWS for name in re.findall(r"`([\w.]+)`", names)}
+ALL = sorted(RISKS)
+READS, WRITES = (sorted(name for name in ALL if RISKS[name] == risk) for risk in ("read", "write"))
