@@ -9,7 +9,7 @@ from rich.text import Text
 
 from packetgate.connectors import rendering
 from packetgate.connectors.options import settings_from
-from packetgate.gate.journal import CALL_MARKED, CLAIMED
+from packetgate.gate.journal import CALL_MARKED, CLAIMED, QUESTION_SHOWN
 from packetgate.graph.journal import JournalRow, open_journal
 from packetgate.state.errors import ConfigError
 from packetgate.state.printing import escaped, shorten
@@ -38,7 +38,7 @@ async def audit(
             continue
         if row.event == "call_ended":
             ended.add(row.call_id)
-        elif row.event in {CLAIMED, CALL_MARKED} or (row.event in _ENDS and row.call_id in ended):
+        elif row.event in {CLAIMED, CALL_MARKED, QUESTION_SHOWN} or (row.event in _ENDS and row.call_id in ended):
             continue  # other rows show the same
         if row.packet_id not in {"", turn}:
             turn = row.packet_id
