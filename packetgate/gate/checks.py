@@ -137,11 +137,12 @@ def strictest_verdict(checks: Iterable[Check], call: ToolCall, facts: Facts) -> 
 
 
 def verdict_digest(call: ToolCall, spec: ToolSpec, facts: Facts) -> str:
-    """Return the digest of everything that a verdict depends on and that may change until the call runs."""
+    """Return the digest of a call's verdict, and of everything that it depends on and that may change until the run."""
     settings, flagged = facts.settings, [name for name, origin in call.provenance.items() if origin.is_flagged]
     switches = [settings.allow_write_tools, settings.allow_execute_tools, settings.allowed_tools]
     rules = [rule.line for rule in spec.rules]
-    return digest_of([_PROCESS_KEY, call_digest(call, spec), call.tool_name, flagged, switches, rules])
+    verdict = call.verdict.model_dump(mode="json") if call.verdict else None
+    return digest_of([_PROCESS_KEY, verdict, call_digest(call, spec), call.tool_name, flagged, switches, rules])
 
 
 def call_digest(call: ToolCall, spec: ToolSpec) -> str:

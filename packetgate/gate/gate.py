@@ -202,9 +202,8 @@ class Gate:
         for call in calls:
             spec = facts.catalogue.get(call.tool_name)
             rated = with_risk(call, spec)
-            verdict = strictest_verdict(self._checks, rated, facts)
-            digest = verdict_digest(rated, spec, facts) if spec else ""
-            judged.append(rated.changed(verdict=verdict, verdict_digest=digest))
+            rated = rated.changed(verdict=strictest_verdict(self._checks, rated, facts))
+            judged.append(rated.changed(verdict_digest=verdict_digest(rated, spec, facts) if spec else ""))
         return judged
 
     async def _grant(self, call: ToolCall, facts: Facts) -> Any:

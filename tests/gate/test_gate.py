@@ -184,6 +184,16 @@ async def test_a_forged_verdict_and_a_forged_risk_are_not_believed():
     assert (ended.result.code, desk.reached) == (Code.APPROVAL_MISSING, [])
 
 
+async def test_another_verdict_under_a_known_digest_is_not_believed():
+    desk = Desk()
+    gate = Gate(MemoryJournal(), desk.call)
+    asked = (await gate.propose((WRITE,), known())).calls[0]
+    forged = asked.model_copy(update={"status": S.APPROVED, "verdict": Verdict(effect="allow")})
+    (ended,) = (await gate.run(Proposal(known(), (forged,)))).calls
+    assert ended.result
+    assert (ended.result.code, desk.reached) == (Code.APPROVAL_MISSING, [])
+
+
 async def test_a_believed_verdict_is_not_asked_for_again():
     asked: list[str] = []
 
@@ -198,7 +208,7 @@ async def test_a_believed_verdict_is_not_asked_for_again():
     again = await gate.propose((READ.changed(call_id="c2"),), known())
     await gate.run(replace(again, facts=known(catalogue=changed)))
     assert len(asked) == 3
-    assert verdict_digest(READ, FILES["files.read_file"], known()) == proposal.calls[0].verdict_digest
+    assert verdict_digest(proposal.calls[0], FILES["files.read_file"], known()) == proposal.calls[0].verdict_digest
     assert strictest_verdict(CHECKS, READ, known()) == proposal.calls[0].verdict
 
 
