@@ -77,6 +77,11 @@ class Proposal:
         """Return the proposal with more events."""
         return replace(self, entries=self.entries + entries)
 
+    def with_reviews(self, reviews: tuple[Entry, ...]) -> "Proposal":
+        """Return the proposal with the events of its calls' reviews, before what followed from them."""
+        number = len(self.calls)  # the first events are those of the proposed calls
+        return replace(self, entries=(*self.entries[:number], *reviews, *self.entries[number:]))
+
     def with_events(self, event: str, calls: Iterable[ToolCall], text: str = "") -> "Proposal":
         """Return the proposal with an event of each call."""
         return self.with_entries(*(call_event(self.facts, event, call, text) for call in calls))

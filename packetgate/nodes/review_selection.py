@@ -45,9 +45,9 @@ async def review_selection(
     facts = facts_of(packet, catalogue, runtime.execution_info)
     proposal = await gate.propose(packet.routing.calls, facts, {one.call_id: one for one in review.reviews})
     evaluations = tuple(_evaluation(call, review, settings) for call in proposal.calls)
-    proposal = proposal.with_entries(*(_entry(packet, one, proposal, review) for one in evaluations))
+    reviews = tuple(_entry(packet, one, proposal, review) for one in evaluations)
     return {
-        **update_of(packet, proposal),
+        **update_of(packet, proposal.with_reviews(reviews)),
         "metrics": packet.metrics.with_tokens(_STAGE, review.usage).with_errors(*review.errors(_STAGE)),
         "reasoning": packet.reasoning.changed(evaluations=packet.reasoning.evaluations + evaluations).with_reflections(
             Reflection(
