@@ -158,7 +158,7 @@ async def forge(one: Session, decider: HostileDecider, *, at_rest: bool) -> None
         )
         for call in (packet.tool_routing.all_calls if packet.tool_routing else ())
     ]
-    governance = packet.governance.with_approvals(*approvals)
+    governance = packet.governance.changed(approvals=(*packet.governance.approvals, *approvals))
     if at_rest:
         everything = RoutingContext(allow_write_tools=True, allow_execute_tools=True, confidence_threshold=0.0)
         governance = governance.model_copy(update={"settings": everything})

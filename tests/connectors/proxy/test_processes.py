@@ -178,7 +178,7 @@ async def test_repeating_a_write_that_a_kill_interrupted_asks_the_user(cli: Comm
     again = await request(process, 2, "tools/call", wanted)
     assert "the same call was made before" in again["content"][0]["text"]
     assert log.read_text() == "rung monday\nrung sunday\n"
-    session = again["content"][0]["text"].partition("--session ")[2].partition("`")[0]
+    session = again["content"][0]["text"].partition("--session ")[2].split()[0]
     answer = ("answer", "--session", session, "--mcp-config", str(config))
     await asyncio.to_thread(cli.run, *answer)
     outcome = await asyncio.to_thread(cli.run, *answer, "yes")
