@@ -51,7 +51,7 @@ def install_aegra(folder: Path) -> Path:
     pinned = ["--constraints", str(CHECKOUT / "constraints.txt"), "--python", str(python)]
     for command in (
         ["venv", "--python", str(python_for_aegra()), str(python.parents[1])],
-        ["pip", "install", *pinned, WANTED, "greenlet", "--editable", f"{CHECKOUT}[postgres]"],
+        ["pip", "install", *pinned, WANTED, "greenlet", "--editable", f"{CHECKOUT}[postgres,reflex]"],
     ):
         subprocess.run([uv, "--quiet", *command], check=True)
     return python
