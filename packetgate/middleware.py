@@ -21,12 +21,11 @@ from langgraph.types import Command, interrupt
 from packetgate.deciders.packets import facts_of
 from packetgate.gate.answers import ALREADY_ANSWERED, CALL_CHANGED
 from packetgate.gate.checks import Check
-from packetgate.gate.facts import Facts
+from packetgate.gate.facts import Facts, RequestedCall
 from packetgate.gate.gate import Gate
 from packetgate.gate.journal import QUESTION_SHOWN, MemoryJournal, entry_for
 from packetgate.gate.proposal import Proposal, StoredProposal
 from packetgate.gate.questions import approval_payload
-from packetgate.gate.requests import RequestedCall
 from packetgate.graph.event_loops import LoopThread
 from packetgate.graph.journal import journal_at
 from packetgate.plugins import installed

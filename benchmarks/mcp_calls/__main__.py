@@ -19,10 +19,9 @@ from mcp import ClientSession, StdioServerParameters, stdio_client
 
 from benchmarks.environment import make_environment
 from benchmarks.ratio import Ratio, Side, arguments, interleaved, show
-from packetgate.gate.facts import Facts
+from packetgate.gate.facts import Facts, RequestedCall
 from packetgate.gate.gate import Gate
 from packetgate.gate.journal import MemoryJournal
-from packetgate.gate.requests import RequestedCall
 from packetgate.state.base import new_id
 from packetgate.state.errors import InputError
 from packetgate.state.printing import compact_json

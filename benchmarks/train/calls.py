@@ -19,7 +19,6 @@ from benchmarks.selection.figures import Call, auroc, same
 from benchmarks.train.logistic import Bounds, Logistic
 from benchmarks.train.own import catalogues
 from packetgate.deciders.packets import facts_of
-from packetgate.gate.requests import traced_call
 from packetgate.reflex.calls import call_signals
 from packetgate.reflex.fit import best_fits
 from packetgate.reflex.signals import CALL_SIGNALS_FITTED, CallSignals
@@ -102,7 +101,7 @@ def _examples(most: int) -> Iterator[Example]:
 
 def _signals(text: str, call: Call, catalogue: Catalogue) -> CallSignals:
     packet = CognitionPacket(content=Content(original_prompt=text), context=Context(), tool_routing=ToolRouting())
-    made = traced_call(catalogue[call.name], call.arguments or {}, facts_of(packet, catalogue))
+    made = facts_of(packet, catalogue).traced_call(catalogue[call.name], call.arguments or {})
     return call_signals(made, packet, catalogue)
 
 

@@ -36,7 +36,6 @@ from packetgate.deciders.language.evidence import (
 from packetgate.deciders.language.prompting import tool_offer, turn_messages
 from packetgate.deciders.language.selection import ModelSelector
 from packetgate.deciders.packets import facts_of
-from packetgate.gate.requests import traced_call
 from packetgate.models.model import Model
 from packetgate.plugins import installed
 from packetgate.reflex.calls import select
@@ -186,7 +185,7 @@ def _read(row: Row, question: Question) -> Row:
     own, known = select(packet, catalogue), facts_of(packet, catalogue)
     candidates = []
     for one in row.candidates:
-        call = traced_call(catalogue[one.call.name], one.call.arguments or {}, known)
+        call = known.traced_call(catalogue[one.call.name], one.call.arguments or {})
         read = evidence_from_request(call, packet, catalogue, own)
         if row.acts is not None and "written" not in read | one.evidence:
             read |= {"acts": round(log_odds(row.acts), DIGITS), "passed_over": 1.0}

@@ -6,7 +6,6 @@ from packetgate.deciders.packets import facts_of
 from packetgate.deciders.protocols import SelectedCall, Selection
 from packetgate.deciders.wrong_category import wrong_category
 from packetgate.gate.facts import Facts
-from packetgate.gate.requests import traced_call
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
@@ -126,7 +125,7 @@ def _with_selection(selected: SelectedCall, call: CheckedCall, selection: Select
     confidence, source = selected.confidence, ConfidenceSource.MEASURED
     if confidence is None:
         confidence, source = selection.confidence, selection.confidence_source
-    return traced_call(facts.catalogue[call.tool_name], call.params, facts).changed(
+    return facts.traced_call(facts.catalogue[call.tool_name], call.params).changed(
         selection_reasoning=selected.reasoning or selection.reasoning,
         selection_confidence=confidence,
         selection_confidence_source=source,

@@ -67,7 +67,9 @@ def valid(call: ToolCall, facts: Facts) -> Verdict | None:
 def policy(call: ToolCall, facts: Facts) -> Verdict | None:
     """Apply the owner's strictest rule for the call."""
     spec = facts.catalogue.get(call.tool_name)
-    rule = strictest_rule(spec.rules, call.params, spec.parameters, facts.header.origin) if spec else None
+    if spec is None or not spec.rules:
+        return None
+    rule = strictest_rule(spec.rules, call.params, spec.parameters, facts.header.origin)
     if rule is None:
         return None
     if rule.effect is Effect.DENY:

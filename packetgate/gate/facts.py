@@ -3,14 +3,32 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from packetgate.gate.grants import Grant
+from packetgate.gate.provenance.flagging import origins_of
 from packetgate.gate.provenance.sources import SourceTexts, source_texts
 from packetgate.state.context import RoutingContext
 from packetgate.state.origins import SessionLabel
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Header
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.risk.call import with_risk
+from packetgate.tools.spec.tool_spec import ToolSpec
+
+CHOSEN_BY_CLIENT = "chosen by the client, which gave no reason"
+
+
+@dataclass(frozen=True)
+class RequestedCall:
+    """A call that a client requests."""
+
+    name: str
+    params: Mapping[str, Any]
+    refusal_if_changing: str = ""
+    """For a call that must only read: the instruction to the client if the call would change something."""
+    call_id: str = ""
+    """Journal id of a call that may be proposed again; if empty, the call gets a new id."""
 
 
 @dataclass(frozen=True)
@@ -60,3 +78,8 @@ class Facts:
             picture=self.picture,
         )
         return sources if self.are_user_words else replace(sources, client_words=True)
+
+    def traced_call(self, spec: ToolSpec, params: Mapping[str, Any]) -> ToolCall:
+        """Return a call with its risk and the origins of its arguments. Blocking."""
+        origins = origins_of(params, spec, self.sources)
+        return with_risk(ToolCall(tool_name=spec.name, params=dict(params), provenance=origins), spec)

@@ -14,13 +14,30 @@ from typing import Any
 from pydantic import JsonValue
 
 from packetgate.gate.answers import ALREADY_ANSWERED, CALL_CHANGED, decide, expire
-from packetgate.gate.checks import CHECKS, Check, call_digest, may_run, strictest_verdict, verdict_digest
+from packetgate.gate.checks import (
+    CHECKS,
+    Check,
+    call_digest,
+    may_run,
+    refusal_code,
+    strictest_verdict,
+    verdict_digest,
+)
 from packetgate.gate.confidence import CallReview, gated_call
-from packetgate.gate.facts import Facts
+from packetgate.gate.facts import CHOSEN_BY_CLIENT, Facts, RequestedCall
 from packetgate.gate.grants import Grants
-from packetgate.gate.journal import CALL_MARKED, ENDED, STARTED, BufferedJournal, CallLog, Entry, Journal, turn_opened
+from packetgate.gate.journal import (
+    CALL_MARKED,
+    ENDED,
+    STARTED,
+    BufferedJournal,
+    CallLog,
+    Entry,
+    Journal,
+    entry_for,
+    turn_opened,
+)
 from packetgate.gate.proposal import Proposal
-from packetgate.gate.requests import CHOSEN_BY_CLIENT, RequestedCall, requested_call
 from packetgate.plugins import installed
 from packetgate.state.base import ErrorType, now
 from packetgate.state.codes import Code
@@ -29,9 +46,11 @@ from packetgate.state.redaction import redacted
 from packetgate.state.routing import NO_OBJECTION, Correction, Risk, ToolCall, ToolResult, Verdict
 from packetgate.state.sections import Approval, ApprovalOutcome
 from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.checks.checking import repair_call
+from packetgate.tools.checks.validation import check_call
 from packetgate.tools.risk.call import with_risk
 from packetgate.tools.risk.tool import confirm_read_hint
-from packetgate.tools.spec.descriptions import with_idempotency_key
 from packetgate.tools.spec.tool_spec import digest_of
 from packetgate.tools.text.result_store import session_results
 
@@ -40,6 +59,7 @@ _logger = logging.getLogger(__name__)
 _DRY_RUN_TIMEOUT_S = 3.0
 """Longest time, in seconds, that a question waits for dry runs."""
 
+_PROPOSED_FIELDS = {"tool_name", "params", "risk", "open_world", "risk_reasons", "provenance", "status"}
 _MAX_HELD = 1_000
 """Maximum number of turns whose events wait for a run."""
 
@@ -78,7 +98,7 @@ class Gate:
         Raises:
             CallRefusedError: the tool does not exist, an argument is invalid, or the call would change something.
         """
-        return await asyncio.to_thread(requested_call, requested, facts, self._unknown_hint)
+        return await asyncio.to_thread(self._requested_call, requested, facts)
 
     async def propose(
         self,
@@ -93,20 +113,33 @@ class Gate:
             reviews: the judgement on each call, by call id; None: the client has decided. A call without a judgement
                 is not approved.
         """
-        judged = await self._judge(calls, facts)
-        gated = [gated_call(call, _review_of(call, reviews), facts.settings, can_ask=facts.can_ask) for call in judged]
+        gated = []
+        for call in await self._judge(calls, facts):
+            failed = CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the review failed")
+            unjudged = CallReview.unjudged(call, CHOSEN_BY_CLIENT) if reviews is None else failed
+            review = (reviews or {}).get(call.call_id, unjudged)
+            gated.append(gated_call(call, review, facts.settings, can_ask=facts.can_ask))
         if facts.renames_calls:
-            gated = [await self._with_unfinished_run(call, facts) for call in gated]
-        opened = (turn_opened(facts.header, facts.words),) if facts.renames_calls else ()
-        proposal = Proposal(facts, tuple(gated), corrections=corrections, entries=opened).with_proposed()
-        return await self.ask(proposal.with_approvals(*_approvals_without_question(gated, facts)))
+            gated = [call if call.risk is Risk.READ else await self._with_unfinished_run(call, facts) for call in gated]
+        proposed = [
+            entry_for(
+                facts.header, "call_proposed", call.call_id, call.model_dump(mode="json", include=_PROPOSED_FIELDS)
+            )
+            for call in gated
+        ]
+        opened = [turn_opened(facts.header, facts.words)] if facts.renames_calls else []
+        proposal = Proposal(facts, tuple(gated), corrections=corrections, entries=(*opened, *proposed))
+        approvals = _approvals_without_question(gated, facts)
+        return await self.ask(proposal.with_approvals(*approvals) if approvals else proposal)
 
     async def ask(self, proposal: Proposal) -> Proposal:
         """Return the proposal with previews of its waiting calls, and with a question about them."""
-        proposal, previews = await self._previews(proposal)
-        call = next(iter(proposal.waiting), None)
-        question_id = call.call_id if call and proposal.facts.renames_calls else ""
-        if call and call.started_at and question_id:  # the question before the run has that id
+        proposal, previews = await self._previews(proposal) if proposal.waiting else (proposal, {})
+        if not proposal.waiting:
+            return replace(proposal, question=None)
+        call = proposal.waiting[0]
+        question_id = call.call_id if proposal.facts.renames_calls else ""
+        if call.started_at and question_id:  # the question before the run has that id
             question_id = digest_of([question_id, call.started_at.isoformat()])[: len(question_id)]
         return proposal.asking(previews, question_id)
 
@@ -146,7 +179,12 @@ class Gate:
         if execute is None:
             raise ValueError("this gate has no tools: pass `execute`")
         held = self._held.pop(facts.header.packet_id, ())
-        marks = [_mark(call, facts) for call in proposal.approved if facts.renames_calls and _is_change(call, facts)]
+        changes = [
+            call
+            for call in proposal.approved
+            if call.risk is not Risk.READ and facts.settings.allows(call.risk) and call.tool_name in facts.catalogue
+        ]
+        marks = [_mark(call, facts) for call in changes if facts.renames_calls]
         journal = BufferedJournal(self.journal, *held, *marks)
         self._running.add(facts.header.packet_id)
         try:
@@ -157,7 +195,7 @@ class Gate:
         for error in ends:
             if isinstance(error, ConfigError):
                 raise error
-        await journal.flush()
+        await journal.record()
         ended = [
             _failed_call(call, end) if isinstance(end, BaseException) else end
             for call, end in zip(proposal.approved, ends, strict=True)
@@ -185,15 +223,48 @@ class Gate:
             await self.journal.record(*proposal.entries)
         return replace(proposal, entries=())
 
+    def _requested_call(self, requested: RequestedCall, facts: Facts) -> tuple[ToolCall, tuple[Correction, ...]]:
+        checked = repair_call(requested.name, requested.params, facts.catalogue)
+        if checked.tool_name not in facts.catalogue:
+            message = _unknown_tool_message(requested.name, facts.catalogue) + self._unknown_hint
+            raise CallRefusedError(message, code=Code.TOOL_UNKNOWN)
+        problems = check_call(checked.tool_name, checked.params, facts.offered, facts.catalogue)
+        if problems:
+            message = " ".join(problem.message for problem in problems)
+            raise CallRefusedError(message, code=refusal_code(problems[0]))
+        spec, params = facts.catalogue[checked.tool_name], checked.params
+        if spec.derived_parameters and spec.resolve_arguments:
+            with session_results(facts.header.session_id):
+                params = spec.resolve_arguments(params)
+        call = facts.traced_call(spec, params).changed(selection_reasoning=CHOSEN_BY_CLIENT)
+        if requested.call_id:
+            call = call.changed(call_id=requested.call_id)
+        if requested.refusal_if_changing and call.risk is not Risk.READ:
+            reasons = f": {'; '.join(call.risk_reasons)}" if call.risk_reasons else ""
+            read_hint = f" {confirm_read_hint(call)}" if call.is_unconfirmed_read else ""
+            message = f"{call.tool_name} may {call.risk}{reasons}. {requested.refusal_if_changing}{read_hint}"
+            raise CallRefusedError(message, code=Code.NOT_READ_ONLY)
+        return call, checked.repairs
+
     async def _judge(self, calls: Sequence[ToolCall], facts: Facts) -> list[ToolCall]:
         """Return the calls with their current risk, and with the strictest verdict on each."""
         judged = await asyncio.to_thread(self._verdicts, calls, facts)
-        grants = {call.call_id: await self._grant(call, facts) for call in judged}
-        found = {call_id: grant for call_id, grant in grants.items() if grant is not None}
-        if not found:
+        policy, grants = facts.catalogue.preferences.policy, {}
+        for call in judged:
+            verdict = call.verdict or NO_OBJECTION
+            may_have_approval = policy.remember != "never" and (verdict.effect == "ask" or bool(verdict.by))
+            may_have_trust = call.is_unconfirmed_read and verdict.effect != "refuse" and policy.remembers_trust
+            if call.tool_name in facts.catalogue and (may_have_approval or may_have_trust):
+                digest, only_trust = facts.catalogue[call.tool_name].digest, not may_have_approval
+                grant = await Grants(self.journal).covering(
+                    call, digest, facts.header, facts.words, only_trust=only_trust
+                )
+                if grant is not None:
+                    grants[call.call_id] = grant
+        if not grants:
             return judged
-        covered = [call for call in judged if call.call_id in found]
-        again = await asyncio.to_thread(self._verdicts, covered, replace(facts, grants=found))
+        known = replace(facts, grants=grants)
+        again = await asyncio.to_thread(self._verdicts, [call for call in judged if call.call_id in grants], known)
         by_id = {call.call_id: call for call in again}
         return [by_id.get(call.call_id, call) for call in judged]
 
@@ -205,17 +276,6 @@ class Gate:
             rated = rated.changed(verdict=strictest_verdict(self._checks, rated, facts))
             judged.append(rated.changed(verdict_digest=verdict_digest(rated, spec, facts) if spec else ""))
         return judged
-
-    async def _grant(self, call: ToolCall, facts: Facts) -> Any:
-        """Return the grant that may change the verdict on a call; None without one."""
-        remember, verdict = facts.catalogue.preferences.policy, call.verdict or NO_OBJECTION
-        needs_grant = verdict.effect == "ask" or bool(verdict.by)
-        may_have_trust = call.is_unconfirmed_read and verdict.effect != "refuse" and remember.remembers_trust
-        only_trust = remember.remember == "never" or not needs_grant
-        if call.tool_name not in facts.catalogue or (not may_have_trust and (not needs_grant or only_trust)):
-            return None
-        digest = facts.catalogue[call.tool_name].digest
-        return await Grants(self.journal).covering(call, digest, facts.header, facts.words, only_trust=only_trust)
 
     async def _run_call(self, call: ToolCall, proposal: Proposal, execute: Execute, journal: Journal) -> ToolCall:
         facts = proposal.facts
@@ -283,7 +343,9 @@ class Gate:
                 raise CallRefusedError(message, code=Code.GRANT_OVER)
             if await log.start():
                 break
-        params = with_idempotency_key(call.params, spec.parameters, log.idempotency_key)
+        params, name = {**call.params}, spec.key_parameter
+        if name and not params.get(name):
+            params[name] = log.idempotency_key
         if spec.has_dry_run:
             params["dry_run"] = False
         end = await _send(call, params, execute, header.session_id, idempotency_key=log.idempotency_key)
@@ -322,8 +384,8 @@ class Gate:
         return proposal.with_calls(failed), ends
 
     async def _with_unfinished_run(self, call: ToolCall, facts: Facts) -> ToolCall:
-        """Return an approved change as waiting if this client's earlier, equal change has no recorded end."""
-        if call.risk is Risk.READ or not (call.status.awaits_user or call.status is ToolExecutionStatus.APPROVED):
+        """Return a change as waiting if this client's earlier, equal change has no recorded end."""
+        if not (call.status.awaits_user or call.status is ToolExecutionStatus.APPROVED):
             return call
         rows = await self.journal.call_entries("", _mark_digest(call, facts))
         run = rows[-1].entry.detail if rows else {}
@@ -344,11 +406,11 @@ def error_line(call: ToolCall) -> str:
     return " ".join(error.split())[:200] if error else ""
 
 
-def _review_of(call: ToolCall, reviews: Mapping[str, CallReview] | None) -> CallReview:
-    if reviews is None:
-        return CallReview.unjudged(call, CHOSEN_BY_CLIENT)
-    failed = CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the review failed")
-    return reviews.get(call.call_id, failed)
+def _unknown_tool_message(name: str, catalogue: Catalogue) -> str:
+    nearest = ", ".join(catalogue[tool].listed_name for tool in catalogue.similar_names(name))
+    fallback = "no tool has a similar name" if catalogue else "no tools are available"
+    hint = f"similar names: {nearest}" if nearest else fallback
+    return f"unknown tool {name!r}: {hint}"
 
 
 def _approvals_without_question(calls: Iterable[ToolCall], facts: Facts) -> list[Approval]:
@@ -369,10 +431,6 @@ def _approvals_without_question(calls: Iterable[ToolCall], facts: Facts) -> list
         for call in calls
         if call.status is ToolExecutionStatus.APPROVED and call.verdict is not None and call.verdict.by
     ]
-
-
-def _is_change(call: ToolCall, facts: Facts) -> bool:
-    return call.risk is not Risk.READ and facts.settings.allows(call.risk) and call.tool_name in facts.catalogue
 
 
 def _mark(call: ToolCall, facts: Facts) -> Entry:

@@ -97,14 +97,11 @@ class BufferedJournal(Journal):
 
     async def record(self, *entries: Entry) -> bool:
         """Record the buffered entries and `entries`; return whether they were recorded."""
+        if not (self._buffer or entries):
+            return True
         written = await self._journal.record(*self._buffer, *entries)
         self._buffer = () if written else self._buffer
         return written
-
-    async def flush(self) -> None:
-        """Record the entries that are still buffered."""
-        if self._buffer:
-            await self.record()
 
     async def call_entries(self, packet_id: str, call_id: str) -> tuple[RecordedEntry, ...]:
         """Return the entries of a call."""
@@ -153,34 +150,32 @@ class CallLog:
     approval: str
     """Id of the question whose answer allows the call; empty if no approval was needed."""
     journal: Journal
-    starts: tuple[RecordedEntry, ...] = ()
-    ends: tuple[RecordedEntry, ...] = ()
+    attempt: int = 1
+    """Number of the next run."""
+    idempotency_key: str = ""
+    """The key by which a server recognises the retry of an unfinished run. It changes after each recorded end."""
+    end: ToolCall | None = None
+    """The call with its recorded end for these arguments and this approval; None if no end is recorded."""
+    unfinished_start: datetime | None = None
+    """The start of the newest run without a recorded end."""
 
     async def read(self) -> "CallLog":
-        """Return the log with all recorded runs."""
+        """Return the log with what the journal has recorded."""
         starts, ends = await _recorded_runs(self.call.call_id, self.header, self.journal)
-        return replace(self, starts=starts, ends=ends)
-
-    @property
-    def end(self) -> ToolCall | None:
-        """The call with its recorded end for these arguments and this approval; None if no end is recorded."""
-        for row in reversed(self.ends):
-            detail = row.entry.detail
-            if self._identity.items() <= detail.items():
-                status = ToolExecutionStatus(str(detail["status"]))
-                return self.call.with_result(status, ToolResult.model_validate(detail["result"]))
-        return None
-
-    @property
-    def unfinished_start(self) -> datetime | None:
-        """The start of the newest run without a recorded end."""
-        ended = {row.entry.detail["attempt"] for row in self.ends}
-        return next((row.at for row in reversed(self.starts) if row.entry.detail["attempt"] not in ended), None)
-
-    @property
-    def idempotency_key(self) -> str:
-        """The key by which a server recognises the retry of an unfinished run. It changes after each recorded end."""
-        return str(UUID(digest_of([self.header.packet_id, self.call.call_id, len(self.ends)])[:32]))
+        same = [row.entry.detail for row in ends if self._identity.items() <= row.entry.detail.items()]
+        ended = {row.entry.detail["attempt"] for row in ends}
+        unfinished = [row.at for row in starts if row.entry.detail["attempt"] not in ended]
+        return replace(
+            self,
+            attempt=len(starts) + 1,
+            idempotency_key=str(UUID(digest_of([self.header.packet_id, self.call.call_id, len(ends)])[:32])),
+            end=self.call.with_result(
+                ToolExecutionStatus(str(same[-1]["status"])), ToolResult.model_validate(same[-1]["result"])
+            )
+            if same
+            else None,
+            unfinished_start=unfinished[-1] if unfinished else None,
+        )
 
     async def start(self) -> bool:
         """Record the start of a run; return False if another process recorded it first."""
@@ -205,10 +200,9 @@ class CallLog:
         return {"call": digest_of(self.call.params), "approval": self.approval}
 
     def _entry(self, event: str, key_prefix: str, **detail: JsonValue) -> Entry:
-        attempt = len(self.starts) + 1
         call_id, reads = self.call.call_id, self.call.risk is Risk.READ
-        key = None if reads else f"{key_prefix}:{self.header.packet_id}:{call_id}:{attempt}"
-        complete_detail = {"tool": self.call.tool_name, "attempt": attempt, **self._identity, **detail}
+        key = None if reads else f"{key_prefix}:{self.header.packet_id}:{call_id}:{self.attempt}"
+        complete_detail = {"tool": self.call.tool_name, "attempt": self.attempt, **self._identity, **detail}
         return entry_for(self.header, event, call_id, complete_detail, key, is_durable=not reads)
 
 

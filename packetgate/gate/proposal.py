@@ -14,15 +14,6 @@ from packetgate.state.sections import Approval, ApprovalOutcome, AskedCall, Open
 from packetgate.state.transitions import ToolExecutionStatus
 
 _APPROVING_OUTCOMES = frozenset({ApprovalOutcome.APPROVED, ApprovalOutcome.EDITED})
-_PROPOSED_FIELDS = {
-    "tool_name",
-    "params",
-    "risk",
-    "open_world",
-    "risk_reasons",
-    "provenance",
-    "status",
-}
 
 
 class StoredProposal(Section):
@@ -83,8 +74,10 @@ class Proposal:
         return replace(self, entries=(*self.entries[:number], *reviews, *self.entries[number:]))
 
     def with_events(self, event: str, calls: Iterable[ToolCall], text: str = "") -> "Proposal":
-        """Return the proposal with an event of each call."""
-        return self.with_entries(*(call_event(self.facts, event, call, text) for call in calls))
+        """Return the proposal with an event of each call, and a text for the audit trail."""
+        header = self.facts.header
+        details = [(call.call_id, f"{call.tool_name} {text}".strip()) for call in calls]
+        return self.with_entries(*(entry_for(header, event, call_id, {"detail": one}) for call_id, one in details))
 
     def with_approvals(self, *approvals: Approval) -> "Proposal":
         """Return the proposal with these decisions."""
@@ -99,22 +92,8 @@ class Proposal:
         )
         return replace(self, approvals=self.approvals + approvals).with_entries(*entries)
 
-    def with_proposed(self) -> "Proposal":
-        """Return the proposal with the event that its calls were proposed."""
-        return self.with_entries(
-            *(
-                entry_for(
-                    self.facts.header,
-                    "call_proposed",
-                    call.call_id,
-                    call.model_dump(mode="json", include=_PROPOSED_FIELDS),
-                )
-                for call in self.calls
-            )
-        )
-
     def asking(self, previews: Mapping[str, ToolCall], question_id: str = "") -> "Proposal":
-        """Return the proposal with a question about the waiting calls; without them, with none.
+        """Return the proposal with a question about the waiting calls.
 
         Args:
             previews: ended dry runs, by call id.
@@ -130,8 +109,6 @@ class Proposal:
             for call in self.waiting
             if call.tool_name in self.facts.catalogue
         )
-        if not self.waiting:
-            return replace(self, question=None)
         names = {"question_id": question_id} if question_id else {}
         question = OpenQuestion.within(self.facts.settings.ask_timeout_s, calls=asked, **names)
         detail = question.model_dump(mode="json", exclude={"reply"})
@@ -148,8 +125,3 @@ class Proposal:
             if is_this_call and approval.outcome in _APPROVING_OUTCOMES and not expired:
                 return approval
         return None
-
-
-def call_event(facts: Facts, event: str, call: ToolCall, text: str = "") -> Entry:
-    """Return the event of a call, with a text for the audit trail."""
-    return entry_for(facts.header, event, call.call_id, {"detail": f"{call.tool_name} {text}".strip()})

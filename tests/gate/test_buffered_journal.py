@@ -13,7 +13,7 @@ async def test_buffered_entries_are_recorded_first_and_once() -> None:
     assert await events(inner) == []
     assert await journal.record(Entry("b"))
     assert await journal.record(Entry("c"))
-    await journal.flush()
+    await journal.record()
     assert await events(inner) == ["a", "b", "c"]
 
 
@@ -23,5 +23,5 @@ async def test_entries_that_were_not_recorded_stay_buffered() -> None:
     journal = BufferedJournal(inner, Entry("a"))
     assert not await journal.record(Entry("b", key="taken"))
     assert await events(inner) == []
-    await journal.flush()
+    await journal.record()
     assert await events(inner) == ["a"]

@@ -10,11 +10,10 @@ from support.tool_specs import files_catalogue
 
 from packetgate.gate.checks import CHECKS, strictest_verdict, verdict_digest
 from packetgate.gate.confidence import NOT_APPROVED_CAP, CallReview
-from packetgate.gate.facts import Facts
+from packetgate.gate.facts import Facts, RequestedCall
 from packetgate.gate.gate import Gate
 from packetgate.gate.journal import MemoryJournal
 from packetgate.gate.proposal import Proposal
-from packetgate.gate.requests import RequestedCall
 from packetgate.state import errors
 from packetgate.state.base import ErrorType
 from packetgate.state.codes import Code

@@ -11,7 +11,6 @@ from packetgate.gate.facts import Facts
 from packetgate.gate.gate import Gate
 from packetgate.gate.grants import Grants
 from packetgate.gate.journal import MemoryJournal
-from packetgate.gate.requests import traced_call
 from packetgate.state.context import RoutingContext
 from packetgate.state.routing import Risk, ToolCall, ToolResult
 from packetgate.state.sections import Header
@@ -133,7 +132,7 @@ async def run(said: str, calls: tuple[Any, ...], journal: MemoryJournal, word: s
     settings = RoutingContext(allow_write_tools=True)
     facts = Facts(Header(session_id="s"), DESK, frozenset(DESK), settings=settings, words=said, earlier=(*earlier,))
     gate = Gate(journal, execute)
-    proposal = await gate.propose((traced_call(DESK[name], params, facts),), facts)
+    proposal = await gate.propose((facts.traced_call(DESK[name], params),), facts)
     asked = (proposal.calls[0], proposal.question.calls[0].remember) if proposal.question else None
     if asked is None or word:
         proposal = await gate.run(await gate.answer(proposal, word))

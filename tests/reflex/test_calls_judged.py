@@ -6,7 +6,6 @@ import pytest
 from support.packets import packet, tool
 
 from packetgate.deciders.packets import facts_of
-from packetgate.gate.requests import traced_call
 from packetgate.reflex.calls import call_signals
 from packetgate.reflex.signals import CallSignals, call_log_odds
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -27,7 +26,7 @@ RIGHT = {"item": "wool socks", "count": 3, "colour": "red"}
 
 def seen(params: dict[str, Any], name: str = "shop.order_item", request: str = REQUEST) -> CallSignals:
     asked = packet(request)
-    return call_signals(traced_call(SHOP[name], params, facts_of(asked, SHOP)), asked, SHOP)
+    return call_signals(facts_of(asked, SHOP).traced_call(SHOP[name], params), asked, SHOP)
 
 
 @pytest.mark.parametrize(

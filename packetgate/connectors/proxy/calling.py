@@ -18,9 +18,9 @@ from packetgate.connectors.proxy.gateway import Gateway, is_sessionless, refusal
 from packetgate.connectors.proxy.results import MAX_EVENT_BYTES, call_result
 from packetgate.connectors.proxy.sessions import ProxySession
 from packetgate.connectors.shell_commands import command_anywhere, preferences_hint
+from packetgate.gate.facts import RequestedCall
 from packetgate.gate.proposal import Proposal
 from packetgate.gate.questions import approval_payload
-from packetgate.gate.requests import RequestedCall
 from packetgate.graph.settings import Settings
 from packetgate.ranking.learning import agent_use
 from packetgate.state.errors import CallRefusedError, InputError, PacketgateError

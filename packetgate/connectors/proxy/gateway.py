@@ -16,9 +16,9 @@ from packetgate.connectors.proxy.listing import all_entries, is_small, palette_r
 from packetgate.connectors.proxy.recording import Recorder
 from packetgate.connectors.proxy.sessions import BoundedDict, ProxySession, SessionRegistry
 from packetgate.gate.client_labels import ClientLabels
+from packetgate.gate.facts import RequestedCall
 from packetgate.gate.gate import Gate
 from packetgate.gate.proposal import Proposal
-from packetgate.gate.requests import RequestedCall
 from packetgate.graph.records import learned_for
 from packetgate.graph.settings import Settings
 from packetgate.ranking.choice import choose_palette

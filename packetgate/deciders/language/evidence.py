@@ -17,7 +17,6 @@ from packetgate.deciders.language.prompting import fenced_text, without_control_
 from packetgate.deciders.packets import facts_of
 from packetgate.deciders.protocols import Review, Selection
 from packetgate.gate.confidence import CallReview
-from packetgate.gate.requests import traced_call
 from packetgate.models.decoding import WrittenCall
 from packetgate.models.model import Model, WordProbabilities
 from packetgate.prompts.rendering import render
@@ -239,7 +238,7 @@ def _probabilities(
     """Return the probability of each call of a selection; 0 for an unknown tool."""
     facts = facts_of(packet, catalogue)
     known = [selected for selected in selection.calls if selected.tool_name in catalogue]
-    calls = [traced_call(catalogue[one.tool_name], one.params, facts) for one in known]
+    calls = [facts.traced_call(catalogue[one.tool_name], one.params) for one in known]
     scores = iter(advisers.scores(calls, packet, catalogue))
     return [
         correctness_probability({**one.evidence, **next(scores).evidence}) if one.tool_name in catalogue else 0.0

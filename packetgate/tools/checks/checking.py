@@ -83,6 +83,10 @@ def repair_call(
     name: str, params: Mapping[str, Any], catalogue: Catalogue, original_texts: Mapping[str, str] | None = None
 ) -> CheckedCall:
     """Return the repaired call. Parts that cannot be repaired stay unchanged."""
+    spec = catalogue.get(name)
+    if spec is not None and not check_params(spec, params):
+        kept = without_repeated_defaults(params, spec) if spec.default_args else dict(params)
+        return _resolve_values(CheckedCall(name, kept), spec)
     call = _repair_tool_name(CheckedCall(name, dict(params)), catalogue)
     if call.tool_name not in catalogue:
         return call

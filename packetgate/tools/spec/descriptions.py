@@ -56,14 +56,6 @@ def without_required_key(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "required": [one for one in required if one != name]} if name in required else schema
 
 
-def with_idempotency_key(
-    params: Mapping[str, Any], parameters: Mapping[str, Mapping[str, Any]], key: str
-) -> dict[str, Any]:
-    """Return the arguments with the idempotency key, if the tool has a parameter for it that the call does not set."""
-    name = key_parameter(parameters)
-    return {**params, name: key} if name and key and not params.get(name) else {**params}
-
-
 def _takes_text(schema: Mapping[str, Any]) -> bool:
     options = schema.get("anyOf")
     schemas = [

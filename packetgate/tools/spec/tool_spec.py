@@ -11,7 +11,7 @@ from packetgate.state.origins import FlowLabel
 from packetgate.state.routing import Risk
 from packetgate.tools.policy.rules import Rule
 from packetgate.tools.spec.categories import EXTERNAL, CategoryWords, category_of
-from packetgate.tools.spec.descriptions import brief_of, dedent_description, listed_name
+from packetgate.tools.spec.descriptions import brief_of, dedent_description, key_parameter, listed_name
 from packetgate.tools.spec.short_schemas import short_schema
 from packetgate.tools.text.words import words_in, words_of
 
@@ -171,6 +171,11 @@ class ToolSpec:
     def takes_path(self) -> bool:
         """Whether a parameter is named like a file or folder."""
         return any(not _PATHS.isdisjoint(words_of(name)) for name in self.parameters)
+
+    @cached_property
+    def key_parameter(self) -> str | None:
+        """The text parameter that takes an idempotency key; None if there is none."""
+        return key_parameter(self.parameters)
 
     @property
     def is_open(self) -> bool:

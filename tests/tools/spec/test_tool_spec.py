@@ -10,7 +10,6 @@ from packetgate.tools.spec.descriptions import (
     brief_of,
     listed_name,
     may_be_tool_of,
-    with_idempotency_key,
     without_required_key,
 )
 from packetgate.tools.spec.tool_spec import type_name
@@ -58,8 +57,7 @@ def test_a_brief_has_complete_sentences(full: str, brief: str | None):
 @pytest.mark.parametrize("name", ["idempotency_key", "idempotencyKey", "x-idempotency-key"])
 @pytest.mark.parametrize("schema", [TEXT, {"type": ["string", "null"]}, {"anyOf": [{"type": "null"}, TEXT]}])
 def test_a_parameter_for_keys_receives_the_key(name: str, schema: dict[str, object]) -> None:
-    assert with_idempotency_key({"a": 1}, {"a": {}, name: schema}, "k") == {"a": 1, name: "k"}
-    assert with_idempotency_key({name: "mine"}, {name: schema}, "k") == {name: "mine"}
+    assert a_tool("s.pay", a=TEXT, **{name: schema}).key_parameter == name
     published = {"properties": {"to": TEXT, name: schema}, "required": ["to", name]}
     assert without_required_key(published)["required"] == ["to"]
 
@@ -70,7 +68,7 @@ def test_a_parameter_for_keys_receives_the_key(name: str, schema: dict[str, obje
 def test_only_a_text_parameter_receives_a_key(schema: object) -> None:
     published = {"properties": {"idempotency_key": schema}, "required": [["x"], "to"]}
     assert without_required_key(published) == published
-    assert with_idempotency_key({"b": 1}, {"key": TEXT, "idempotency_key": {"type": "integer"}}, "k") == {"b": 1}
+    assert a_tool("s.pay", key=TEXT, idempotency_key={"type": "integer"}).key_parameter is None
 
 
 NAMES = [
