@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from packetgate.state.sections import Access
-from packetgate.tools.text.verbs import EXECUTES, KNOWN_VERBS, SENSES, WRITES
+from packetgate.tools.text.verbs import EXECUTES, KNOWN_VERBS, SENSES, SURE_VERBS, WRITES
 
 SMALL_TALK = frozenset(
     "afternoon alright awesome bye cheers cool day evening fine good goodbye great greetings hallo hello hey hi howdy"
@@ -30,6 +30,7 @@ _NUMBER = re.compile(r"(?<![\w.:/-])-?\d+(?:\.\d+)?(?![\w:/-]|\.\d)")
 _KEY_VALUE = re.compile(r"(?<!\w)[A-Za-z_]\w*\s*=\s*[^\s,;]")
 _PART = re.compile(r",?\s+and\s+(?:also\s+)?(?=(\w+)\b)", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.!:,;]\s+|\n")
+_BEFORE_ORDERS = frozenset({"", "please", "you", "to", "and", "then", "also", "just", "now", "let's", "we"})
 _CONDITION = re.compile(r"\b(?:if|unless|except|excluding|apart from|other than|only when|as long as)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:'[a-z]+)?")
 
@@ -81,7 +82,7 @@ def parts_in(step: str) -> list[str]:
 
     `read a.txt and list src/` has two parts, `read a.txt and tell me why` one.
     """
-    ands = [match for match in _PART.finditer(step) if match[1].lower() in KNOWN_VERBS]
+    ands = [match for match in _PART.finditer(step) if match[1].lower() in SURE_VERBS]
     cuts = [match.start() for match in ands if not is_within_quotes(step, match.start())]
     edges = [0, *cuts, len(step)]
     parts = [_PART.sub("", step[start:end], count=1) if start else step[start:end] for start, end in pairwise(edges)]
@@ -105,8 +106,10 @@ def unquoted_words(text: str) -> list[str]:
 
 
 def verbs_in(text: str) -> list[str]:
-    """Return the known verbs among the words, in order."""
-    return [word for word in unquoted_words(text) if word in KNOWN_VERBS]
+    """Return the known verbs among the words, in order. A word that may be a noun counts where an order stands."""
+    words = unquoted_words(text)
+    orders = zip(["", *words], words, strict=False)
+    return [word for before, word in orders if word in SURE_VERBS or (word in KNOWN_VERBS and before in _BEFORE_ORDERS)]
 
 
 def is_small_talk(text: str) -> bool:
