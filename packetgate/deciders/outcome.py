@@ -1,17 +1,15 @@
 """Turn a selection into validated calls with the origins of their arguments."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from packetgate.deciders.packets import facts_of
-from packetgate.deciders.protocols import SelectedCall, Selection
-from packetgate.deciders.wrong_category import wrong_category
-from packetgate.gate.facts import Facts
+from packetgate.deciders.protocols import Selection
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import Correction, ToolCall, ToolRouting
+from packetgate.state.routing import ToolCall, ToolRouting
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.checks.checking import CheckedCall, repair_and_validate, validate_call
+from packetgate.tools.checks.checking import repair_and_validate, validate_call
 
 ALL_TOOLS = "*"  # a name that stands for all tools in a `describe` selection
 REPEATED = "the same call was already made, asked about or denied, so it is not repeated"
@@ -56,41 +54,49 @@ def routing_from_queue(packet: CognitionPacket, context: RoutingContext) -> Tool
 def _routing_with_descriptions(
     routing: ToolRouting, names: Sequence[str], packet: CognitionPacket, catalogue: Catalogue
 ) -> ToolRouting:
-    palette = [entry.tool_name for entry in packet.context.palette]
-    tools_by_name = {name: [*_tools_named(name, palette, catalogue)] for name in names}
-    unknown = [name for name, tools in tools_by_name.items() if not tools]
-    nearest = dict.fromkeys(tool for name in unknown for tool in catalogue.similar_names(name, MAX_SUGGESTIONS))
-    described = tuple(tool for tools in tools_by_name.values() for tool in tools)
-    return routing.with_described_tools(described, tuple(nearest)[:MAX_SUGGESTIONS])
-
-
-def _tools_named(name: str, palette: Sequence[str], catalogue: Catalogue) -> Iterable[str]:
-    if name.strip() == ALL_TOOLS:
-        return dict.fromkeys([*palette, *catalogue])
-    tool = catalogue.canonical(name)
-    return [tool] if tool else catalogue.group(name)
+    described: list[str] = []
+    nearest: list[str] = []
+    for name in names:
+        tool = catalogue.canonical(name)
+        if name.strip() == ALL_TOOLS:
+            described += dict.fromkeys([*(entry.tool_name for entry in packet.context.palette), *catalogue])
+        elif tools := [tool] if tool else [*catalogue.group(name)]:
+            described += tools
+        else:
+            nearest += catalogue.similar_names(name, MAX_SUGGESTIONS)
+    return routing.with_described_tools(tuple(described), tuple(dict.fromkeys(nearest))[:MAX_SUGGESTIONS])
 
 
 def _routing_with_calls(
     routing: ToolRouting, selection: Selection, packet: CognitionPacket, catalogue: Catalogue, max_calls: int
 ) -> ToolRouting:
     palette = packet.context.palette_names
-    better = tuple(correction for correction in selection.corrections if correction.better_tool not in {"", *palette})
-    if any(correction.better_tool not in routing.objections for correction in better):
-        return routing.with_objections(better)
-    checked = [_checked_call(call, packet, catalogue) for call in selection.calls]
+    checked = [  # the repairs of a decider are kept, and validity and palette are checked again
+        repair_and_validate(call.tool_name, call.params, palette, catalogue)
+        if call.checked is None
+        else validate_call(call.checked, palette, catalogue)
+        for call in selection.calls
+    ]
     problems = tuple(problem for call in checked for problem in call.problems)
-    routing = routing.with_corrections(*(repair for call in checked for repair in call.repairs), *problems)
+    repairs = tuple(repair for call in checked for repair in call.repairs)
+    routing = routing.changed(corrections=routing.corrections + repairs + problems)
     missed = tuple(call.tool_name for call in checked if call.is_tool_miss)
     if missed:
         nearest = dict.fromkeys(name for tool in missed for name in catalogue.similar_names(tool))
         return routing.after_miss(missed, tuple(nearest)[:MAX_SUGGESTIONS])
     valid = [(selected, call) for selected, call in zip(selection.calls, checked, strict=True) if not call.problems]
-    objections = _category_objections(routing, [call.tool_name for _, call in valid], packet, catalogue)
-    if objections:
-        return routing.with_objections(objections)
-    facts = facts_of(packet, catalogue)
-    traced = [_with_selection(selected, call, selection, facts) for selected, call in valid]
+    facts, traced = facts_of(packet, catalogue), list[ToolCall]()
+    for selected, call in valid:
+        confidence, source = selected.confidence, ConfidenceSource.MEASURED
+        if confidence is None:
+            confidence, source = selection.confidence, selection.confidence_source
+        made = facts.traced_call(catalogue[call.tool_name], call.params).changed(
+            selection_reasoning=selected.reasoning or selection.reasoning,
+            selection_confidence=confidence,
+            selection_confidence_source=source,
+            evidence=dict(selected.evidence),
+        )
+        traced.append(made)
     unique = [call for at, call in enumerate(traced) if not any(call.is_same_call(earlier) for earlier in traced[:at])]
     new = tuple(call for call in unique if not any(call.is_same_call(earlier) for earlier in routing.past_calls))
     messages = " ".join(problem.message for problem in problems)
@@ -98,36 +104,3 @@ def _routing_with_calls(
         note = f"a call was left out: {messages}" if messages else ""
         return routing.with_calls(new, max_calls, note, complete=None if note else selection.complete)
     return routing.ended_without_call(REPEATED if traced else messages or "the selection contains no call")
-
-
-def _category_objections(
-    routing: ToolRouting, names: Sequence[str], packet: CognitionPacket, catalogue: Catalogue
-) -> tuple[Correction, ...]:
-    """Return objections to tools of the wrong category; each objection is made once in a turn."""
-    words, most = packet.content.user_words, max(packet.intent.access.risks, key=lambda risk: risk.severity)
-    past = [call.tool_name for call in routing.past_calls if call.tool_name in catalogue]
-    used = {catalogue[name].category for name in (*names, *past)}
-    objections = [wrong for name in names if (wrong := wrong_category(catalogue[name], words, most, catalogue))]
-    return tuple(
-        wrong
-        for wrong in objections
-        if catalogue[wrong.better_tool].category not in used and wrong.better_tool not in routing.objections
-    )
-
-
-def _checked_call(selected: SelectedCall, packet: CognitionPacket, catalogue: Catalogue) -> CheckedCall:
-    if selected.checked is not None:  # the decider's repairs are kept, and validity and palette are checked again
-        return validate_call(selected.checked, packet.context.palette_names, catalogue)
-    return repair_and_validate(selected.tool_name, selected.params, packet.context.palette_names, catalogue)
-
-
-def _with_selection(selected: SelectedCall, call: CheckedCall, selection: Selection, facts: Facts) -> ToolCall:
-    confidence, source = selected.confidence, ConfidenceSource.MEASURED
-    if confidence is None:
-        confidence, source = selection.confidence, selection.confidence_source
-    return facts.traced_call(facts.catalogue[call.tool_name], call.params).changed(
-        selection_reasoning=selected.reasoning or selection.reasoning,
-        selection_confidence=confidence,
-        selection_confidence_source=source,
-        evidence=dict(selected.evidence),
-    )

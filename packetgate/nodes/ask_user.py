@@ -17,7 +17,6 @@ from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import CallRefusedError, RequestError
 from packetgate.state.packet import CognitionPacket, PacketUpdate
-from packetgate.state.parking import parked_turns
 from packetgate.state.request import TurnRequest
 from packetgate.state.sections import ApprovalOutcome, OpenQuestion, PacketState, Reflection, Status
 from packetgate.state.transitions import ToolExecutionStatus
@@ -100,7 +99,7 @@ async def _decided(
     update = _close_question(packet, update, event if question.has_expired else "the user decided")
     # if the user wrote something else, the calls stay parked unless selection replaces them
     is_correction = routing.outcome == "pending" and {one.outcome for one in new} == {ApprovalOutcome.ANSWERED}
-    return {**update, "parked_turns": parked_turns(packet)} if is_correction else update
+    return {**update, "parked_turns": packet.parked_for_new_turn} if is_correction else update
 
 
 def _new_request(packet: CognitionPacket, words: str, *, is_message: bool) -> PacketUpdate:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import islice
 
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
@@ -14,7 +15,7 @@ from packetgate.ranking.learning import LearnedUses
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.printing import counted
-from packetgate.state.sections import PaletteEntry, Reflection
+from packetgate.state.sections import MAX_NAMED_TOOLS, PaletteEntry, Reflection
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.text.result_store import HANDLE_PREFIX, READ_TOOL
 
@@ -36,6 +37,10 @@ async def build_palette(
     """Replace the palette. Only the user's own words decide which tools it contains."""
     settings, routing = packet.governance.settings, packet.routing
     guarded = routing.reinjection_count > 0
+    # only tools of earlier turns: a tool of this turn would change the beginning of the prompt
+    used_now = {call.tool_name for call in routing.all_calls}
+    before = {entry.tool_name for entry in packet.context.palette if entry.reason == "recent"}
+    recent = tuple(name for name in packet.context.recent_tools if name not in used_now - before)
     catalogue, counter = await toolbox.catalogue(), await token_counter(lite)
     palette = await asyncio.to_thread(
         choose_palette,
@@ -47,9 +52,9 @@ async def build_palette(
             context_type=packet.context.context_type,
             person=packet.header.person,
             subject=packet.context.subject,
-            recent=_recent(packet),
+            recent=recent,
             described=routing.described_tools,
-            missed=routing.missed_tools + routing.objections,
+            missed=routing.missed_tools,
             seen=packet.context.palette_names if routing.palette_widened and not guarded else (),
             guarded=guarded,
             tokens=counter,
@@ -58,23 +63,25 @@ async def build_palette(
         catalogue,
     )
     servers = toolbox.health()
-    context = packet.context.with_palette(
-        palette.entries,
-        tokens=palette.tokens,
-        left_out=palette.left_out,
-        available=catalogue,
+    context = packet.context.changed(
+        palette=palette.entries,
+        palette_tokens=palette.tokens,
+        palette_left_out=palette.left_out,
+        available_mcp_tools=tuple(islice(catalogue, MAX_NAMED_TOOLS)),
+        available_more=max(0, len(catalogue) - MAX_NAMED_TOOLS),
         servers=servers,
-        subject=tuple(sorted(palette.subject.terms)),
-        shift=palette.shift,
+        subject=tuple(sorted(palette.subject.terms)) or packet.context.subject,
     )
-    if READ_TOOL in catalogue and _mentions_stored_result(packet):
+    handles = [call.result.handle for call in routing.all_calls if call.result]
+    texts = handles + [message.text for message in packet.conversation[-RECENT_MESSAGES:]]
+    if READ_TOOL in catalogue and any(HANDLE_PREFIX in text for text in texts):
         context = context.with_tool(
             PaletteEntry(tool_name=READ_TOOL, detail="full", reason="kept", risk=catalogue[READ_TOOL].risk)
         )
     if UNDO_TOOL in catalogue and is_command(packet.content.original_prompt):
         entry = PaletteEntry(tool_name=UNDO_TOOL, detail="name", reason="command", risk=catalogue[UNDO_TOOL].risk)
         context = context.with_tool(entry)
-    summary = _summary(palette, len(catalogue), context.shift, exact=counter.is_exact)
+    summary = _summary(palette, len(catalogue), exact=counter.is_exact)
     return {
         "context": context,
         "metrics": packet.metrics.with_server_problems(_STAGE, servers),
@@ -82,24 +89,11 @@ async def build_palette(
     }
 
 
-def _recent(packet: CognitionPacket) -> tuple[str, ...]:
-    """Return tools of earlier turns. A tool of this turn would change the beginning of the prompt."""
-    used_now = {call.tool_name for call in packet.routing.all_calls}
-    before = {entry.tool_name for entry in packet.context.palette if entry.reason == "recent"}
-    return tuple(name for name in packet.context.recent_tools if name not in used_now - before)
-
-
-def _mentions_stored_result(packet: CognitionPacket) -> bool:
-    handles = [call.result.handle for call in packet.routing.all_calls if call.result]
-    texts = handles + [message.text for message in packet.conversation[-RECENT_MESSAGES:]]
-    return any(HANDLE_PREFIX in text for text in texts)
-
-
-def _summary(palette: Palette, tool_count: int, shift: str, *, exact: bool) -> str:
+def _summary(palette: Palette, tool_count: int, *, exact: bool) -> str:
     if not palette.entries:
         return "no tools are available"
     names = [entry.tool_name for entry in palette.entries]
     listed_names = ", ".join(names if len(names) <= 4 else [*names[:4], "…"])
     tokens = f"{palette.tokens:,} tokens" if exact else f"about {palette.tokens:,} tokens"
-    notes = "".join(f"; {note}" for note in (shift and f"the topic changed {shift}", palette.note) if note)
-    return f"{len(palette.entries)} of {counted(tool_count, 'tool')}, {tokens}: {listed_names}{notes}"
+    note = palette.note and f"; {palette.note}"
+    return f"{len(palette.entries)} of {counted(tool_count, 'tool')}, {tokens}: {listed_names}{note}"

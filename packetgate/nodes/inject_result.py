@@ -6,7 +6,7 @@ from packetgate.ranking.choice import recent_after
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall
-from packetgate.state.sections import DataField, LedgerEntry, Reflection, Sketch
+from packetgate.state.sections import LEDGER_RESULTS, DataField, LedgerEntry, Reflection, Sketch
 from packetgate.state.transitions import ToolExecutionStatus
 
 _STAGE = "inject_result"
@@ -16,9 +16,18 @@ _SUMMARY_CHARS = 300
 async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext]) -> PacketUpdate:
     """Write each result as a data field, a sketch and a ledger entry; remember the executed tools."""
     routing, context, content, reasoning = packet.routing, packet.context, packet.content, packet.reasoning
-    counted = routing.with_reinjection()
+    counted = routing.changed(reinjection_count=routing.reinjection_count + 1)
     executed = [call.tool_name for call in routing.calls if call.status is ToolExecutionStatus.EXECUTED]
-    ledger = tuple(_ledger_entry(call, packet.header.packet_id) for call in routing.calls)
+    ledger = tuple(
+        LedgerEntry(
+            packet_id=packet.header.packet_id,
+            tool_name=call.tool_name,
+            params=call.params,
+            status=call.status.value,
+            summary=" ".join(call.result_text.split())[:_SUMMARY_CHARS],
+        )
+        for call in routing.calls
+    )
     sketches = tuple(
         Sketch(slot=f"result_{call.call_id[:8]}", content=call.result_text, content_type="tool_output")
         for call in routing.calls
@@ -27,7 +36,11 @@ async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext
     summary = f"{len(executed)} of {len(routing.calls)} succeeded; {used}"
     return {
         "content": content.changed(data_fields=content.data_fields + tuple(map(_data_field, routing.calls))),
-        "context": context.with_results(recent_after(context.recent_tools, executed), ledger, packet.labels),
+        "context": context.changed(
+            recent_tools=recent_after(context.recent_tools, executed),
+            result_ledger=(context.result_ledger + ledger)[-LEDGER_RESULTS:],
+            labels=packet.labels,
+        ),
         "tool_routing": counted,
         "reasoning": reasoning.changed(sketchpad=reasoning.sketchpad + sketches).with_reflections(
             Reflection(step=_STAGE, summary=summary)
@@ -52,14 +65,4 @@ def _data_field(call: ToolCall) -> DataField:
             **({"handle": result.handle} if result and result.handle else {}),
             **({"attachments": result.model_dump(mode="json")["attachments"]} if result and result.attachments else {}),
         },
-    )
-
-
-def _ledger_entry(call: ToolCall, packet_id: str) -> LedgerEntry:
-    return LedgerEntry(
-        packet_id=packet_id,
-        tool_name=call.tool_name,
-        params=call.params,
-        status=call.status.value,
-        summary=" ".join(call.result_text.split())[:_SUMMARY_CHARS],
     )

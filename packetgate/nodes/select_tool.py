@@ -10,7 +10,6 @@ from packetgate.deciders.packets import facts_of, text_question
 from packetgate.deciders.protocols import ToolSelector
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
-from packetgate.state.parking import drop_replaced_calls
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Reflection, Response, SystemTask
 from packetgate.tools.catalogue.toolbox import Toolbox
@@ -45,8 +44,8 @@ async def select_tool(
         )
     if selection.text and routing.outcome == "none":
         update["response"] = Response(candidate=selection.text, message_id=selection.message_id)
-    if routing.outcome in ("call", "clarify"):
-        update.update(drop_replaced_calls(packet))
+    if packet.is_parked and routing.outcome in ("call", "clarify"):  # the new calls replace the parked ones
+        update["parked_turns"] = packet.parked_turns[:-1]
     update["metrics"] = packet.metrics.with_tokens(_STAGE, selection.usage).with_errors(*selection.errors(_STAGE))
     update["reasoning"] = packet.reasoning.with_reflections(selection.reflection(_STAGE, _outcome_text(routing)))
     return update
@@ -63,18 +62,6 @@ def _outcome_text(routing: ToolRouting) -> str:
             more = f" and {len(tools) - 6} more" if len(tools) > 6 else ""
             return f"requests the full description of {', '.join(tools[:6]) or 'unknown tools'}{more}"
         case "miss":
-            return f"selects again: {_miss_text(routing)}"
+            missed = routing.missed_tools and f"not on the palette: {', '.join(routing.missed_tools)}"
+            return f"selects again: {missed or 'no tool on the palette fits, so the palette is widened'}"
     return f"no tool: {routing.note or 'none is needed'}"
-
-
-def _miss_text(routing: ToolRouting) -> str:
-    objections = [
-        correction.message
-        for correction in routing.corrections
-        if correction.better_tool and not correction.is_repaired
-    ]
-    if objections:
-        return " ".join(objections)
-    if routing.missed_tools:
-        return f"not on the palette: {', '.join(routing.missed_tools)}"
-    return "no tool on the palette fits, so the palette is widened"

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from packetgate.ranking.bm25 import Ranked
 from packetgate.ranking.learning import DEFAULT_CONTEXT_TYPE, LearnedUses, add_support
 from packetgate.ranking.ranking import ranking_of
-from packetgate.ranking.subject import Subject, subject_of, subject_shift
+from packetgate.ranking.subject import Subject, subject_of
 from packetgate.state.sections import Access, PaletteDetail, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import matching_names
@@ -66,7 +66,7 @@ class PaletteRequest:
     described: Sequence[str] = ()
     """Tools whose full description the selection asked for."""
     missed: Sequence[str] = ()
-    """Selected tools that were not on the last palette, and tools that an objection named."""
+    """Selected tools that were not on the last palette."""
     seen: Collection[str] = ()
     """The last palette, if none of its tools fits; tools that are not on that palette come first."""
     guarded: bool = False
@@ -87,8 +87,6 @@ class Palette:
     subject: Subject
     left_out: int
     """Number of ranked tools that did not fit."""
-    shift: str = ""
-    """How the session's subject changed."""
     note: str = ""
     """What is unusual about the palette."""
 
@@ -273,7 +271,6 @@ def _choose(candidates: _Candidates) -> Palette:
         tokens=shown_tools.spent,
         subject=candidates.subject,
         left_out=len(scores.keys() - shown_tools.shown.keys()),
-        shift=subject_shift(request.subject, candidates.subject.terms, catalogue.preferences.category_words),
         note="; ".join(filter(None, notes)),
     )
 

@@ -1,14 +1,13 @@
-"""What a request is about, and whether a conversation changes its subject."""
+"""What a request is about."""
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from packetgate.ranking.bm25 import Ranked
 from packetgate.tools.spec.categories import CATEGORY_WORDS, DOCUMENTATION, EXTERNAL, CategoryWords, categories_in
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.verbs import EXECUTE_VERBS, READ_VERBS, WRITE_VERBS
-from packetgate.tools.text.words import query_terms, stem_of, words_in
+from packetgate.tools.text.words import query_terms, words_in
 
 VAGUE = frozenset(
     "available current detail details existing first full help info information last latest lot name new next old other"
@@ -53,21 +52,3 @@ def subject_of(request: str, own: CategoryWords = _NONE) -> Subject:
 def is_documentation(spec: ToolSpec, hit: Ranked, request: str) -> bool:
     """Whether a tool provides documentation about the subject of a request."""
     return spec.category == DOCUMENTATION and bool(hit.terms & subject_of(request).terms)
-
-
-def subject_shift(earlier: Collection[str], now: Collection[str], own: CategoryWords = _NONE) -> str:
-    """Return `from ... to ...` if the terms of two turns share neither a stem nor a category; otherwise empty."""
-    if not earlier or not now or categories_in(earlier, own) & categories_in(now, own):
-        return ""
-    if {stem_of(word) for word in earlier} & {stem_of(word) for word in now}:
-        return ""
-    return f"from {_listed(earlier)} to {_listed(now)}"
-
-
-def context_shift(earlier: str, now: str) -> str:
-    """Return `from ... to ...` if the kind of conversation changed; otherwise empty."""
-    return f"from {earlier} to {now}" if earlier != now else ""
-
-
-def _listed(words: Collection[str]) -> str:
-    return ", ".join(sorted(words)[:5])

@@ -9,7 +9,6 @@ from typing import Any
 
 from packetgate.deciders.commands import ONLY_UNDO, UNDO_TOOL, undo_in_words
 from packetgate.deciders.protocols import Review, SelectedCall, Selection
-from packetgate.deciders.wrong_category import wrong_category
 from packetgate.gate.confidence import CallReview
 from packetgate.gate.replies import parse_words
 from packetgate.reflex.fit import (
@@ -30,7 +29,7 @@ from packetgate.reflex.values.mentions import Span, parse_request
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.origins import OriginKind
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import Alternative, Correction, Risk, ToolCall
+from packetgate.state.routing import Alternative, Risk, ToolCall
 from packetgate.state.sections import ApprovalOutcome
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -76,7 +75,6 @@ def select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
         action="call" if calling else "none",
         calls=tuple(call for choice in calling for call in choice.calls),
         alternatives=tuple(alternative for choice in calling for alternative in choice.alternatives)[:5],
-        corrections=tuple(correction for choice in calling for correction in choice.corrections),
         confidence=min(choice.confidence for choice in calling or choices),
         reasoning=reasoning,
     )
@@ -91,7 +89,9 @@ def _select_for_part(part: _Part, palette: frozenset[str], catalogue: Catalogue)
     likely = probability_of_any(fits)
     if likely < MIN_TOOL_PROBABILITY:
         return _selection(action="none", confidence=1 - likely, reasoning=f"no tool fits {part.text!r}")
-    best, corrections = _with_right_category(_best_fit(fits, palette), part, catalogue)
+    best = fits[0]
+    if best.probability < MIN_TOOL_PROBABILITY:
+        best = next((fit for fit in fits if fit.spec.name in palette), best)
     filled = [
         _with_answers(best.spec, filling.params, [*filling.missing], part)
         for filling in fill_arguments(best.spec, part.text, part.now)
@@ -115,24 +115,7 @@ def _select_for_part(part: _Part, palette: frozenset[str], catalogue: Catalogue)
         confidence=best.probability,
         reasoning=best.reason,
         alternatives=tuple(Alternative(tool_name=fit.spec.name, reason=fit.reason) for fit in others[:3]),
-        corrections=corrections,
     )
-
-
-def _best_fit(fits: list[Fit], palette: frozenset[str]) -> Fit:
-    if fits[0].probability >= MIN_TOOL_PROBABILITY:
-        return fits[0]
-    return next((fit for fit in fits if fit.spec.name in palette), fits[0])
-
-
-def _with_right_category(best: Fit, part: _Part, catalogue: Catalogue) -> tuple[Fit, tuple[Correction, ...]]:
-    most = max(access_of(part.text).risks, key=lambda risk: risk.severity)
-    wrong = wrong_category(best.spec, part.text, most, catalogue)
-    if wrong is None:
-        return best, ()
-    fits = best_fits(part.text, catalogue, part.now, also=wrong.better_tool)
-    better = next(fit for fit in fits if fit.spec.name == wrong.better_tool)
-    return (best, ()) if better.missing else (better, (wrong.changed(is_repaired=True),))
 
 
 def _with_answers(

@@ -5,7 +5,6 @@ from enum import Enum
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import (
-    AIMessage,
     AnyMessage,
     BaseMessage,
     HumanMessage,
@@ -63,11 +62,6 @@ def is_client_supplied(message: BaseMessage) -> bool:
 def is_user_message(message: BaseMessage) -> bool:
     """Whether a message is in the user's own words."""
     return isinstance(message, HumanMessage) and not is_client_supplied(message)
-
-
-def is_call_message(message: BaseMessage) -> bool:
-    """Whether a message holds the tool calls of a question, or closes such a call."""
-    return isinstance(message, ToolMessage) or (isinstance(message, AIMessage) and bool(message.tool_calls))
 
 
 class CognitionPacket(BaseModel):
@@ -129,8 +123,8 @@ class CognitionPacket(BaseModel):
 
     @property
     def conversation(self) -> list[AnyMessage]:
-        """Messages of the session without calls and results."""
-        return [message for message in self.messages if not is_call_message(message)]
+        """Messages of the session without the tool calls of questions, and without the messages that close them."""
+        return [one for one in self.messages if not (isinstance(one, ToolMessage) or getattr(one, "tool_calls", None))]
 
     @property
     def history(self) -> list[AnyMessage]:
@@ -143,11 +137,18 @@ class CognitionPacket(BaseModel):
         ]
         return messages[: places[-1]] if places else messages[:-1]
 
-    def _repr_html_(self) -> str:
-        """Return the packet as HTML, for notebooks."""
-        from packetgate.state.card import packet_card
+    @property
+    def is_parked(self) -> bool:
+        """Whether this turn is also parked: its calls continue unless selection replaces them."""
+        return bool(self.parked_turns) and self.parked_turns[-1].header.packet_id == self.header.packet_id
 
-        return packet_card(self)
+    @property
+    def parked_for_new_turn(self) -> tuple[ParkedTurn, ...]:
+        """The parked turns of the next turn: also this turn, if its question is open."""
+        question = self.governance.question
+        if question is None or question.has_expired:
+            return self.parked_turns
+        return (*self.parked_turns, ParkedTurn(**{name: getattr(self, name) for name in ParkedTurn.model_fields}))
 
     def with_update(self, update: "PacketUpdate") -> "CognitionPacket":
         """Return the packet with a node's update applied, as the graph does."""

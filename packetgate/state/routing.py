@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, field_validator
 
 from packetgate.state.base import Confidence, ConfidenceSource, ErrorType, Section, new_id
 from packetgate.state.codes import Code
@@ -153,14 +153,6 @@ class ToolCall(Section):
     started_at: datetime | None = None
     """Start of a run whose end was not recorded; the user is asked whether to run the call again."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _without_chain(cls, given: Any) -> Any:
-        """Drop the field `chain` of sessions that were stored before it was removed."""
-        if isinstance(given, dict) and "chain" in given:
-            return {name: value for name, value in given.items() if name != "chain"}
-        return given
-
     def changed(self, **fields: Any) -> Self:
         """Return a copy with these fields replaced.
 
@@ -282,14 +274,12 @@ class Correction(Section):
 
     tool_name: str
     problem: str
-    """`unknown_tool`, `off_palette`, `unknown_parameter`, `missing_parameter`, `invalid_value` or `wrong_kind`; if it
-    can be repaired, `alias`, `wrapper`, `misspelt_parameter`, `coerced` or `named_nearly`.
+    """`unknown_tool`, `off_palette`, `unknown_parameter`, `missing_parameter`, `invalid_value` or `placeholder`; if
+    it can be repaired, `alias`, `wrapper`, `misspelt_parameter`, `coerced` or `named_nearly`.
     """
     message: str
     is_repaired: bool = False
     """Whether the call was repaired without another answer of the model."""
-    better_tool: str = ""
-    """Canonical name of the tool to call instead, if known."""
 
 
 class ToolRouting(Section):
@@ -311,8 +301,6 @@ class ToolRouting(Section):
     """Index in `all_calls` of the step's first call."""
     alternative_tools: tuple[Alternative, ...] = ()
     corrections: tuple[Correction, ...] = ()
-    objections: tuple[str, ...] = ()
-    """Better tools that were proposed in this turn. If the selection keeps its own choice, that choice is accepted."""
     suggestions: tuple[str, ...] = ()
     """Canonical names near to a requested tool that does not exist."""
     missed_tools: tuple[str, ...] = ()
@@ -331,16 +319,13 @@ class ToolRouting(Section):
     reinjection_count: int = Field(default=0, ge=0)
     max_reinjections: int = Field(default=3, ge=0)
 
-    @model_validator(mode="before")
+    @field_validator("queued_calls", mode="before")
     @classmethod
-    def _without_chain_steps(cls, given: Any) -> Any:
-        queued = given.get("queued_calls") if isinstance(given, dict) else None
-        if not queued:  # the steps of a chain of an earlier version cannot run
-            return given
-        return {
-            **given,
-            "queued_calls": [call for call in queued if not (isinstance(call, dict) and call.get("chain"))],
-        }
+    def _without_chain_steps(cls, queued: Any) -> Any:
+        """Drop the steps of a chain of an earlier version: they cannot run."""
+        if not isinstance(queued, list | tuple):
+            return queued
+        return [call for call in queued if not (isinstance(call, dict) and call.get("chain"))]
 
     def changed(self, **fields: Any) -> Self:
         """Return a copy with these fields replaced.
@@ -408,7 +393,6 @@ class ToolRouting(Section):
             queued_calls=queued,
             step=self.step if queued else self.step + 1,
             step_start=self.step_start if queued else len(self.all_calls),
-            objections=self.objections,
             reinjection_count=self.reinjection_count,
             max_reinjections=self.max_reinjections,
         )
@@ -431,10 +415,6 @@ class ToolRouting(Section):
             corrections=corrections,
             question=None,
         )
-
-    def with_corrections(self, *corrections: Correction) -> "ToolRouting":
-        """Return the routing with more corrections."""
-        return self.changed(corrections=self.corrections + corrections)
 
     def with_calls(
         self, calls: tuple[ToolCall, ...], limit: int, note: str = "", *, complete: bool | None = None
@@ -470,23 +450,10 @@ class ToolRouting(Section):
             f"unknown tool: {', '.join(map(repr, _unique(names)))}" if names else "no tool fits"
         )
 
-    def with_objections(self, corrections: tuple[Correction, ...]) -> "ToolRouting":
-        """Return the routing for a selection that receives the objections, with the better tools on its palette."""
-        return self.changed(
-            outcome="miss",
-            corrections=self.corrections
-            + tuple(correction for correction in corrections if correction not in self.corrections),
-            objections=self.objections + _unique(tuple(correction.better_tool for correction in corrections)),
-        )
-
     def ended_without_call(self, note: str) -> "ToolRouting":
         """Return the routing of a pass that makes no call, with the reason."""
         skipped = ToolExecutionStatus.SKIPPED
         return self.changed(outcome="none", calls=(), queued_calls=(), question=None, pass_status=skipped, note=note)
-
-    def with_reinjection(self) -> "ToolRouting":
-        """Return the routing with one more reinjection counted."""
-        return self.changed(reinjection_count=self.reinjection_count + 1)
 
 
 def _unique(names: tuple[str, ...]) -> tuple[str, ...]:

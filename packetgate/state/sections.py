@@ -1,9 +1,9 @@
 """The packet's sections, named as in the GAIA Cognition Packet."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from enum import StrEnum
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Any, Literal
 
 from pydantic import Field, JsonValue, field_validator
@@ -178,8 +178,6 @@ class Context(Section):
     palette_left_out: int = 0
     """Number of fitting tools that had no room on the palette."""
     subject: tuple[str, ...] = ()
-    shift: str = ""
-    """Change of the conversation's type or subject with this turn; empty without a change."""
     recent_tools: tuple[str, ...] = ()
     result_ledger: tuple[LedgerEntry, ...] = ()
     earlier_calls: tuple[ToolCall, ...] = ()
@@ -204,41 +202,6 @@ class Context(Section):
         if any(item.tool_name == entry.tool_name for item in others):
             return self
         return self.changed(palette=(*others, entry))
-
-    def with_palette(
-        self,
-        palette: tuple[PaletteEntry, ...],
-        *,
-        tokens: int,
-        left_out: int,
-        available: Collection[str],
-        servers: tuple[ServerHealth, ...],
-        subject: tuple[str, ...],
-        shift: str,
-    ) -> "Context":
-        """Return the section with its palette replaced."""
-        return self.changed(
-            palette=palette,
-            palette_tokens=tokens,
-            palette_left_out=left_out,
-            available_mcp_tools=tuple(islice(available, MAX_NAMED_TOOLS)),
-            available_more=max(0, len(available) - MAX_NAMED_TOOLS),
-            servers=servers,
-            subject=subject or self.subject,
-            shift=self.shift or shift,
-        )
-
-    def with_session_fields_of(self, newer: "Context") -> "Context":
-        """Return the section with the session's fields of `newer`."""
-        names = "context_type subject recent_tools result_ledger earlier_calls earlier_pictures labels".split()
-        return self.changed(**{name: getattr(newer, name) for name in names})
-
-    def with_results(
-        self, recent_tools: tuple[str, ...], results: tuple[LedgerEntry, ...], labels: tuple[SessionLabel, ...]
-    ) -> "Context":
-        """Return the section with these recent tools and labels, and these results added to the last few."""
-        ledger = (self.result_ledger + results)[-LEDGER_RESULTS:]
-        return self.changed(recent_tools=recent_tools, result_ledger=ledger, labels=labels)
 
 
 def recent_calls(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:

@@ -102,7 +102,7 @@ def test_calls_are_limited_to_the_maximum():
 
 def from_queue(routing: ToolRouting) -> ToolRouting:
     """Return the routing of the pass after this one."""
-    given = packet("Read").with_update({"tool_routing": routing.with_reinjection().next_pass()})
+    given = packet("Read").with_update({"tool_routing": routing.next_pass()})
     return routing_from_queue(given, CONTEXT)
 
 
@@ -113,7 +113,7 @@ def test_the_next_pass_makes_the_remaining_calls():
     assert [call.params["path"] for call in second.calls] == ["4.txt", "5.txt", "6.txt", "7.txt"]
     assert [call.params["path"] for call in second.queued_calls] == ["8.txt"]
     assert (second.outcome, second.step, second.past_calls, second.step_calls) == ("call", 0, ran, ran + second.calls)
-    last = from_queue(second).with_reinjection()
+    last = from_queue(second)
     assert (last.queued_calls, last.step, len(last.all_calls)) == ((), 0, 9)
     assert (last.next_pass().step, last.next_pass().step_calls) == (1, ())
 

@@ -9,7 +9,7 @@ from support.tool_specs import PATH, a_tool, files_catalogue
 
 from packetgate.ranking.choice import PaletteRequest, choose_palette, recent_after, tool_text
 from packetgate.ranking.learning import MAX_ADDED_TOOLS, ConfirmedUse, LearnedUses
-from packetgate.ranking.subject import subject_of, subject_shift
+from packetgate.ranking.subject import subject_of
 from packetgate.state.base import now
 from packetgate.state.routing import Risk
 from packetgate.state.sections import Access, PaletteEntry
@@ -124,8 +124,6 @@ def test_a_category_of_the_user_applies_to_tools_and_requests():
     assert [catalogue[one.name].category for one in farm] == ["bees", ""]
     assert catalogue.pool("bee") == ("farm.count_hive",)
     assert subject_of("Is there honey?", preferences.category_words).categories == {"bees"}
-    assert subject_shift(["hive"], ["honey"])
-    assert not subject_shift(["hive"], ["honey"], preferences.category_words)
 
 
 OFFICE = Catalogue(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from packetgate.ranking.subject import context_shift, subject_of, subject_shift
+from packetgate.ranking.subject import subject_of
 
 
 @pytest.mark.parametrize(
@@ -24,27 +24,3 @@ def test_a_subject_has_terms_verbs_and_reach(request_: str, terms: set[str], ver
     subject = subject_of(request_)
     assert (subject.terms, subject.verbs, subject.outside) == (terms, verbs, outside)
     assert subject.is_known is bool(terms or verbs)
-
-
-@pytest.mark.parametrize(
-    ("earlier", "now", "text"),
-    [
-        (("kettle",), ("kettle",), ""),
-        (("kettle", "spout"), ("kettle", "lid"), ""),
-        (("painting",), ("paints",), ""),  # another form of a word
-        (("milestone",), ("sprint",), ""),  # one category
-        ((), ("kettle",), ""),
-        (("kettle",), (), ""),
-        (("kettle",), ("lighthouse",), "from kettle to lighthouse"),
-        (("tasks",), ("forecast",), "from tasks to forecast"),
-        (("b", "a"), ("d", "c"), "from a, b to c, d"),
-        (tuple("gfedcba"), ("z",), "from a, b, c, d, e to z"),
-    ],
-)
-def test_a_changed_subject_is_described(earlier: tuple[str, ...], now: tuple[str, ...], text: str):
-    assert subject_shift(earlier, now) == text
-
-
-def test_a_changed_kind_of_conversation_is_described():
-    assert context_shift("general", "general") == ""
-    assert context_shift("general", "project") == "from general to project"

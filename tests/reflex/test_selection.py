@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.packets import CONTEXT, FILES, packet, tool
+from support.packets import CONTEXT, FILES, packet
 
 from packetgate.deciders.protocols import Selection
 from packetgate.graph.composition import make_hub
@@ -14,7 +14,6 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Approval, ApprovalOutcome
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.toolsets.servers.config import McpConfig
 
 Calls = list[tuple[str, dict[str, Any]]]
@@ -108,25 +107,3 @@ async def test_a_requested_change_selects_no_tool_for_another_action():
     """No tool renames files, and a tool that reads or deletes is no replacement."""
     selection = await select(packet("Rename a.txt"))
     assert (selection.action, selection.calls) == ("none", ())
-
-
-ASCII = tool("banner.create_art", "prompt", prompt="string", description="Create an image as ASCII art.")
-PAINT = tool("studio.paint", "prompt", prompt="string", description="Paint an image.")
-
-
-@pytest.mark.parametrize(
-    ("painter", "chosen"),
-    [
-        (PAINT, "studio.paint"),
-        (tool("studio.paint", "canvas", canvas="integer", description="Paint an image."), "banner.create_art"),
-    ],
-)
-async def test_a_tool_of_the_requested_category_is_preferred(painter: ToolSpec, chosen: str):
-    both = Catalogue([ASCII, painter])
-    selection = await select(packet("Create an image of `fox`", catalogue=both), both)
-    assert [name for name, _ in made(selection)] == [chosen]
-    followed = chosen == painter.name
-    assert [(one.tool_name, one.better_tool, one.is_repaired) for one in selection.corrections] == (
-        [(ASCII.name, painter.name, True)] if followed else []
-    )
-    assert chosen not in [one.tool_name for one in selection.alternatives]
