@@ -25,12 +25,7 @@ if TYPE_CHECKING:
 
 def reflex_deciders(plugins: Plugins | None = None) -> Deciders:
     """Return the deciders that need no language model: those of a plug-in, or the plain ones."""
-    return _plugged_deciders(plugins) or plain_deciders()
-
-
-def _plugged_deciders(plugins: Plugins | None) -> Deciders | None:
-    deciders: Deciders | None = (plugins or installed()).part("deciders")
-    return deciders
+    return (plugins or installed()).part("deciders") or plain_deciders()
 
 
 def language_deciders(
@@ -42,17 +37,19 @@ def language_deciders(
     from packetgate.deciders.language.review import review_by_model, skipping_harmless_calls
     from packetgate.deciders.language.selection import select_by_model
 
-    plugged, advisers = _plugged_deciders(plugins), Advisers.of(plugins or installed())
+    plugins = plugins or installed()
+    plugged: Deciders | None = plugins.part("deciders")
+    advisers = Advisers.of(plugins)
     rules = plugged or plain_deciders(beside_model=True)
     select = partial(select_by_model, lite, store=store, prime=prime, advisers=advisers)
     respond = partial(respond_by_model, prime, store=store, advisers=advisers)
     return Deciders(
         intent=partial(detect_certain_intent, rules=plugged.intent if plugged else None),
-        selector=with_reflex_fallback(with_turn_budget(select), rules.selector),
-        reviewer=with_turn_budget(
+        selector=within_turn_budget(select, rules.selector),
+        reviewer=within_turn_budget(
             skipping_harmless_calls(partial(review_by_model, prime, lite=lite, advisers=advisers))
         ),
-        responder=with_reflex_fallback(with_turn_budget(respond), rules.responder),
+        responder=within_turn_budget(respond, rules.responder),
         replies=rules.replies,
         lite=lite,
         prime=prime,
@@ -64,28 +61,27 @@ def with_reviewer(deciders: Deciders, source: "DecisionSource") -> Deciders:
     from packetgate.deciders.language.decisions import review_by_decisions
     from packetgate.deciders.language.review import skipping_harmless_calls
 
-    reviewer = with_turn_budget(skipping_harmless_calls(partial(review_by_decisions, source)))
+    reviewer = within_turn_budget(skipping_harmless_calls(partial(review_by_decisions, source)))
     return replace(deciders, reviewer=reviewer)
 
 
-def with_reflex_fallback(model: Decider[Tools, Decision], reflex: Decider[Tools, Decision]) -> Decider[Tools, Decision]:
-    """Return a decider that falls back to the one without a model if the model cannot decide."""
+def within_turn_budget(
+    model: Decider[Tools, Decision], fallback: Decider[Tools, Decision] | None = None
+) -> Decider[Tools, Decision]:
+    """Return a decider that is bound by the turn's time budget, which all stages share.
+
+    Args:
+        fallback: decides if the model cannot.
+    """
 
     async def decide(packet: CognitionPacket, tools: Tools, context: RoutingContext) -> Decision:
         try:
-            return await model(packet, tools, context)
+            with turn_budget(packet.header.packet_id, context.turn_budget_s):
+                return await model(packet, tools, context)
         except DecisionError as error:
-            return (await reflex(packet, tools, context)).as_fallback(error)
-
-    return decide
-
-
-def with_turn_budget(model: Decider[Tools, Decision]) -> Decider[Tools, Decision]:
-    """Return a decider that is bound by the turn's time budget, which all stages share."""
-
-    async def decide(packet: CognitionPacket, tools: Tools, context: RoutingContext) -> Decision:
-        with turn_budget(packet.header.packet_id, context.turn_budget_s):
-            return await model(packet, tools, context)
+            if fallback is None:
+                raise
+            return (await fallback(packet, tools, context)).as_fallback(error)
 
     return decide
 

@@ -1,25 +1,33 @@
-"""Decide without a model and without plug-ins: typed calls, and the plainest reads. Everything else needs a model."""
+"""Decide without a model and without plug-ins: typed calls, the plainest reads, and an answer with their results.
+
+Everything else needs a model.
+"""
 
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from packetgate.deciders.intent import intent_decision
-from packetgate.deciders.plain_answer import answer_without_tools, plain_answer
 from packetgate.deciders.protocols import Answer, Deciders, IntentDecision, Review, SelectedCall, Selection
 from packetgate.gate.confidence import CallReview
+from packetgate.ranking.ranking import ranking_of
+from packetgate.state.channels import SwitchHints
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
+from packetgate.state.printing import fenced, shorten
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.sections import Access
+from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.text.reading import is_small_talk
+from packetgate.tools.text.passages import nearest_passages
+from packetgate.tools.text.reading import is_small_talk, mentions_in, unquoted_words
+from packetgate.tools.text.verbs import KNOWN_VERBS
 from packetgate.tools.text.words import words_of
 
 TYPED = "you typed this call"
@@ -35,12 +43,16 @@ _TYPED = re.compile(r"/(?P<tool>[\w.:-]*\w)(?P<rest>\s.*)?", re.DOTALL)
 _ARGUMENT = re.compile(
     r"""\s*(?P<name>[A-Za-z_][\w.-]*)=(?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>[^']*)'|(?P<bare>\S*))(?=\s|$)"""
 )
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _READ = re.compile(
     r"(?:please\s+)?(?:read|show|open|print|display|view|cat|list|ls)(?:\s+me)?(?:\s+(?:the|file|folder|contents?\s+of))*"
     r"\s+[`\"']?(?P<path>[^\s`\"']*[\w/])[`\"']?(?:,?\s+please)?[.!]?",
     re.IGNORECASE,
 )
-_PATH_NAMES = ("path", "file", "filename", "file_path", "filepath")
+_PATH = (("path",), ("file",), ("filename",), ("file_path",), ("filepath",))
+MAX_RESULT_CHARS = 4_000
+_EXCERPT_PARAGRAPHS = 4
+LISTED = 6
 
 
 def plain_deciders(*, beside_model: bool = False) -> Deciders:
@@ -78,20 +90,24 @@ async def select_plainly(packet: CognitionPacket, catalogue: Catalogue, context:
 async def review_plainly(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
     """Approve what the request says word for word. Of any other call nothing is known, so that the user is asked."""
     requested = requested_call(packet.content.original_prompt, catalogue)
-    reviews = tuple(_review(call, requested) for call in packet.routing.calls)
-    return Review(reviews=reviews, decided_by="reflex")
+
+    def review(call: ToolCall) -> CallReview:
+        if requested is not None and call.tool_name == requested.tool_name and not call.unstated_origins:
+            return CallReview.unjudged(call, requested.reasoning)
+        reason = "no model and no plug-in judges this call"
+        return CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning=reason)
+
+    return Review(reviews=tuple(map(review, packet.routing.calls)), decided_by="reflex")
 
 
 async def respond_plainly(
     packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext, *, beside_model: bool = False
 ) -> Answer:
     """Return each call's result, and why other calls did not run; without a call, what can be typed."""
-    request = packet.content.original_prompt
-
-    def without_calls() -> str:
-        return answer_without_tools(request, catalogue, NO_ANSWER if beside_model else NO_MODEL)
-
-    return await asyncio.to_thread(plain_answer, packet, without_calls)
+    without = partial(
+        answer_without_tools, packet.content.original_prompt, catalogue, NO_ANSWER if beside_model else NO_MODEL
+    )
+    return await asyncio.to_thread(plain_answer, packet, without)
 
 
 def requested_call(request: str, catalogue: Catalogue) -> SelectedCall | None:
@@ -101,9 +117,18 @@ def requested_call(request: str, catalogue: Catalogue) -> SelectedCall | None:
         params = _arguments(match["rest"] or "", catalogue[name]) if name else None
         return None if name is None or params is None else SelectedCall(tool_name=name, params=params, reasoning=TYPED)
     match = _READ.fullmatch(request.strip())
-    reader = _reader(catalogue) if match else None
-    if match is None or reader is None:
+    if match is None:
         return None
+    reader = catalogue.get(_BUILT_IN_READ)
+    if reader is None:
+        readers = [
+            spec
+            for spec in catalogue.values()
+            if spec.risk is Risk.READ and "read" in words_of(spec.upstream_name) and tuple(spec.required) in _PATH
+        ]
+        if len(readers) != 1:
+            return None
+        (reader,) = readers
     return SelectedCall(tool_name=reader.name, params={reader.required[0]: match["path"]}, reasoning=PLAIN_READ)
 
 
@@ -112,41 +137,98 @@ def _arguments(text: str, spec: ToolSpec) -> dict[str, Any] | None:
     params, position = dict[str, Any](), 0
     while match := _ARGUMENT.match(text, position):
         double = match["double"]
-        value = match["single"] or match["bare"] or "" if double is None else _unescaped(double)
-        params[match["name"]] = _structured(value) if match["bare"] else value
+        value: Any = match["single"] or match["bare"] or ""
+        if double is not None:
+            value = _ESCAPED.sub(lambda escaped: {"n": "\n", "t": "\t"}.get(escaped[1], escaped[1]), double)
+        elif value[:1] in ("[", "{") and match["bare"]:  # other values are converted when the call is checked
+            with suppress(ValueError):
+                value = json.loads(value)
+        params[match["name"]] = value
         position = match.end()
     if not text[position:].strip():
         return params
     return {spec.required[0]: text.strip()} if len(spec.required) == 1 and not params else None
 
 
-def _unescaped(text: str) -> str:
-    return re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t"}.get(match[1], match[1]), text, flags=re.DOTALL)
+def plain_answer(packet: CognitionPacket, without_calls: Callable[[], str], *, reports_servers: bool = True) -> Answer:
+    """Return an answer with each call's result; long results are cut to the paragraphs near the request. Blocking.
+
+    Args:
+        without_calls: returns the answer if there is nothing to tell of calls.
+        reports_servers: whether servers and tools that are not available are named.
+    """
+    routing, request = packet.tool_routing, packet.content.original_prompt
+    parts: list[tuple[str, str]] = []
+    if routing is not None:
+        parts += [_outcome(call, request, packet.header.switch_hints) for call in routing.all_calls]
+        if routing.note:
+            end = "" if routing.note.endswith((".", "?", "!")) else "."
+            parts.append((routing.note[:1].upper() + routing.note[1:] + end, ""))
+        if routing.suggestions:
+            parts.append((f"Nearest tools: {', '.join(routing.suggestions)}.", ""))
+    parts = parts or [(without_calls(), "")]
+    if reports_servers and not is_small_talk(request):
+        for heading, is_ready in (("Some servers are not available", False), ("Some tools are not available", True)):
+            troubles = [
+                one.problem_line
+                for one in packet.context.servers
+                if one.problem_line and (one.state == "ready") is is_ready
+            ]
+            parts += [(f"{heading}: {'; '.join(troubles)}.", "")] if troubles else []
+    if packet.content.attachments:
+        names = ", ".join(one.name for one in packet.content.attachments)
+        parts.append((f"Attachments were not read, because no language model is configured: {names}.", ""))
+    return Answer(
+        text="\n\n".join(words + output for words, output in parts),
+        markdown="\n\n".join(f"{words.rstrip()}\n{fenced(output)}" if output else words for words, output in parts),
+        decided_by="reflex",
+    )
 
 
-def _structured(value: str) -> Any:
-    """Return a list or an object; another value as it is, because the check of the call converts it."""
-    if value[:1] in ("[", "{"):
-        with suppress(ValueError):
-            return json.loads(value)
-    return value
+def answer_without_tools(request: str, catalogue: Catalogue, no_match: str) -> str:
+    """Return the answer to a request for which no tool is used: greetings, or `no_match` with the nearest tools."""
+    if is_small_talk(request):
+        tools = f"The tools: {', '.join([*catalogue][:LISTED])}. " if catalogue else ""
+        return f"Hello! I route requests to tools. {tools}`packetgate tools` lists all."
+    if not catalogue:
+        return "No tools are connected. `packetgate doctor` shows why; servers are configured in `mcp.json`."
+    near = [hit.name for hit in ranking_of(catalogue).rank(request, 3) if hit.terms]
+    tools = f"Nearest tools: {', '.join(near)}" if near else f"Some tools: {', '.join(catalogue.interleaved_names[:3])}"
+    return f"{no_match} {tools}; `packetgate tools` lists all."
 
 
-def _reader(catalogue: Catalogue) -> ToolSpec | None:
-    """Return the tool that reads a path: the built-in one, or the only one of which that is known."""
-    if _BUILT_IN_READ in catalogue:
-        return catalogue[_BUILT_IN_READ]
-    readers = [spec for spec in catalogue.values() if spec.risk is Risk.READ and _only_needs_path(spec)]
-    return readers[0] if len(readers) == 1 else None
+def _outcome(call: ToolCall, request: str, switch_hints: SwitchHints) -> tuple[str, str]:
+    params = ", ".join(f"{name}={shorten(str(value), 80)}" for name, value in call.params.items())
+    name, error = f"{call.tool_name} ({params})", (call.result.error if call.result else "") or ""
+    match call.status:
+        case ToolExecutionStatus.EXECUTED if call.result:
+            return f"{name}:\n", _excerpt(call.result.output, request, switch_hints.rest)
+        case ToolExecutionStatus.FAILED:
+            return f"{name} failed: ", error or "no result"
+        case ToolExecutionStatus.UNKNOWN:
+            why = error or call.review_reasoning or "no answer came"
+            return f"{name} was started, and it is not known whether it finished: ", why
+        case ToolExecutionStatus.USER_DENIED:
+            return f"{name} was not run: you denied it.", ""
+        case ToolExecutionStatus.SKIPPED if call.result and call.result.dry_run and call.is_unconfirmed_read:
+            return f"Nothing was done. {name}: ", call.result.output
+        case ToolExecutionStatus.SKIPPED if call.result and call.result.dry_run:
+            off = f"Nothing was done: {call.risk} tools are switched off; {switch_hints.for_risk(call.risk)}."
+            return f"{off} Dry run of {call.tool_name}:\n", _excerpt(call.result.output, request, switch_hints.rest)
+        case ToolExecutionStatus.SKIPPED:
+            return f"{name} was skipped: {error or call.review_reasoning}", ""
+    return f"{name} was not run (status: {call.status.replace('_', ' ')}).", ""
 
 
-def _only_needs_path(spec: ToolSpec) -> bool:
-    required: Mapping[str, Any] = {name: spec.parameters.get(name, {}) for name in spec.required}
-    return "read" in words_of(spec.upstream_name) and [*required] in [[name] for name in _PATH_NAMES]
-
-
-def _review(call: ToolCall, requested: SelectedCall | None) -> CallReview:
-    if requested is not None and call.tool_name == requested.tool_name and not call.unstated_origins:
-        return Review.approving([call], requested.reasoning).reviews[0]
-    reason = "no model and no plug-in judges this call"
-    return CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning=reason)
+def _excerpt(output: str, request: str, rest: str) -> str:
+    text = output.strip()
+    if len(text) <= MAX_RESULT_CHARS:
+        return text or "(nothing)"
+    subject = request
+    for path in mentions_in(request).paths:
+        subject = subject.replace(path, " ")
+    subject = " ".join(word for word in unquoted_words(subject) if word not in KNOWN_VERBS)
+    best = nearest_passages(text, subject, _EXCERPT_PARAGRAPHS)
+    excerpt = "\n\n[...]\n\n".join(best)[:MAX_RESULT_CHARS] if best else text[:MAX_RESULT_CHARS]
+    which = "the most relevant parts are shown" if best else "the beginning is shown"
+    return f"{excerpt}\n\n[{len(text):,} characters in all; {which}; {rest}]"

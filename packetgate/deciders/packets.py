@@ -4,7 +4,7 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import ExecutionInfo
 
 from packetgate.gate.facts import Facts
-from packetgate.gate.journal import CALL_REVIEWED, Entry, entry_for
+from packetgate.gate.journal import CALL_REVIEWED, entry_for
 from packetgate.gate.proposal import Proposal
 from packetgate.state.packet import CognitionPacket, PacketUpdate, is_client_supplied
 from packetgate.state.sections import AuditEntry, OpenQuestion, PacketState, Status
@@ -57,7 +57,13 @@ def update_of(packet: CognitionPacket, proposal: Proposal) -> PacketUpdate:
     if question is not None and asked_before is not None and not question.problem:
         question = question.changed(problem=asked_before.problem)
     audit = (
-        AuditEntry(event=entry.event, detail=_audit_text(entry), call_id=entry.call_id)
+        AuditEntry(
+            event=entry.event,
+            detail=str(
+                entry.detail.get("detail") or f"{entry.detail.get('tool_name', '')} {entry.detail.get('comment', '')}"
+            ).strip(),
+            call_id=entry.call_id,
+        )
         for entry in proposal.entries
         if entry.event not in _NOT_AUDITED
     )
@@ -74,23 +80,14 @@ def update_of(packet: CognitionPacket, proposal: Proposal) -> PacketUpdate:
 
 def text_question(packet: CognitionPacket, *, asks: bool) -> PacketUpdate:
     """Return the sections of a turn that waits for a text of the user or, without `asks`, goes on."""
-    governance, question = packet.governance, None
-    if asks:
-        problem = governance.question.problem if governance.question else ""
-        question = OpenQuestion.within(governance.settings.ask_timeout_s, problem=problem)
-    state = PacketState.AWAITING_USER if question else PacketState.PROCESSING
+    governance = packet.governance
+    if not asks:
+        return {"governance": governance.changed(question=None), "status": Status(state=PacketState.PROCESSING)}
+    problem = governance.question.problem if governance.question else ""
+    question = OpenQuestion.within(governance.settings.ask_timeout_s, problem=problem)
+    detail = question.model_dump(mode="json", exclude={"reply"})
     return {
         "governance": governance.changed(question=question),
-        "status": Status(state=state, next_steps=("ask_user",) if question else ()),
-        "entries": (question_entry(packet, question),) if question else (),
+        "status": Status(state=PacketState.AWAITING_USER, next_steps=("ask_user",)),
+        "entries": (entry_for(packet.header, "question_asked", detail=detail),),
     }
-
-
-def question_entry(packet: CognitionPacket, question: OpenQuestion) -> Entry:
-    """Return the journal's entry of a question."""
-    return entry_for(packet.header, "question_asked", detail=question.model_dump(mode="json", exclude={"reply"}))
-
-
-def _audit_text(entry: Entry) -> str:
-    detail = entry.detail
-    return str(detail.get("detail") or f"{detail.get('tool_name', '')} {detail.get('comment', '')}").strip()

@@ -89,11 +89,12 @@ class LoopTools:
         loop = asyncio.get_running_loop()
         opening = self._hubs.get(loop)
         if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
-            opening = self._hubs[loop] = loop.create_task(self._enter_hub())
-        return await asyncio.shield(opening)
 
-    async def _enter_hub(self) -> McpHub:
-        return await (await self._make()).__aenter__()
+            async def enter() -> McpHub:
+                return await (await self._make()).__aenter__()
+
+            opening = self._hubs[loop] = loop.create_task(enter())
+        return await asyncio.shield(opening)
 
     def _ready_hub(self) -> McpHub | None:
         task = self._hubs.get(asyncio.get_running_loop())

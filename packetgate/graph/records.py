@@ -29,7 +29,6 @@ TIMEOUT_S = 5.0
 """Longest wait of a turn for the store."""
 PRUNE_EVERY = 1_000
 """Number of turns in a process after which old lessons are deleted."""
-_EARLIER_RECORDS = ("packetgate", "usage"), ("packetgate", "prompts")
 EVALUATIONS = ("packetgate", "evaluations")
 CONVERSATIONS = ("serve",)
 """Store namespace in which `packetgate serve` maps digests of conversations to sessions."""
@@ -51,11 +50,9 @@ def turn_recorder(days: int) -> Callable[[CognitionPacket, BaseStore], Awaitable
 
 
 async def prune_records(store: BaseStore, days: int) -> None:
-    """Delete lessons older than `days` (0 deletes none), and the records that only earlier versions kept."""
+    """Delete lessons older than `days`; 0 deletes none."""
     if days:
         await delete_old_uses(store, days)
-    for root in _EARLIER_RECORDS:
-        await delete_items(store, await store.asearch(root, limit=_ALL))
 
 
 async def forget_records(store: BaseStore, session_id: str) -> None:

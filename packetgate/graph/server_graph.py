@@ -1,8 +1,8 @@
 """The graph for LangGraph servers: checks what clients send before it is stored."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager, nullcontext
 from itertools import chain
 from typing import Any, Self, cast
 
@@ -54,50 +54,46 @@ class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
             PacketgateError: also a ValueError, because a server shows only the class of other errors.
         """
         configurable = dict((config or {}).get("configurable", {}))
-        if is_nested(configurable):
-            async with aclosing(cast("AsyncGenerator[Any]", super().astream(turn_input, config, **options))) as parts:
-                async for part in parts:
-                    yield part
-            return
-        person = configurable.get(USER_ID) or ""
-        if self.checkpointer is None:  # a server gives an id to runs without a thread; they cannot be resumed
-            configurable.pop("thread_id", None)
-            config = {**(config or {}), "configurable": configurable}
-        context = options.get("context")
-        with _raise_value_errors():
-            of_run = routing_context(context)
-            if self.settings is not None:
-                given = {name: getattr(of_run, name) for name in of_run.model_fields_set}
-                options["context"] = self.settings.model_copy(update=given)
-            if isinstance(turn_input, Command):
-                if turn_input.goto:
-                    raise RequestError("goto is not supported: send `messages`, or resume with a reply")
-                check_update(turn_input.update)
-                if sections := {*(turn_input.update or ())} - {"messages"}:  # whoever may start runs is no operator
-                    names = ", ".join(sorted(map(repr, sections)))
-                    raise RequestError(f"a command cannot update {names}: send `messages`, or resume with a reply")
-                if turn_input.resume is not None or not turn_input.update:
-                    check_reply(turn_input.resume)
-            elif not isinstance(turn_input, dict):
-                check_update(turn_input)
-            else:
-                turn_input = {name: turn_input[name] for name in TurnInput.model_fields if name in turn_input}
-                check_update(turn_input)
-                request = TurnRequest.model_validate(turn_input.get("request") or {})
-                request = request.changed(origin="server", person=person or request.person)
-                turn_input = await asyncio.to_thread(
-                    self._store_files, turn_input, request, configurable.get("thread_id", "")
-                )
-                request_in(turn_input["messages"])  # an invalid request must not replace the open question
+        with nullcontext() if is_nested(configurable) else _raise_value_errors():
+            if not is_nested(configurable):
+                if self.checkpointer is None:  # a server gives an id to runs without a thread; they cannot be resumed
+                    configurable.pop("thread_id", None)
+                    config = {**(config or {}), "configurable": configurable}
+                of_run = routing_context(options.get("context"))
+                if self.settings is not None:
+                    given = {name: getattr(of_run, name) for name in of_run.model_fields_set}
+                    options["context"] = self.settings.model_copy(update=given)
+                turn_input = await self._checked(turn_input, configurable)
             async with aclosing(cast("AsyncGenerator[Any]", super().astream(turn_input, config, **options))) as parts:
                 async for part in parts:
                     yield part
 
-    def _store_files(self, turn_input: dict[str, Any], request: TurnRequest, thread: str) -> dict[str, Any]:
+    async def _checked(self, turn_input: Any, configurable: Mapping[str, Any]) -> Any:
+        """Return a client's input with its files stored, or raise RequestError."""
+        if isinstance(turn_input, Command):
+            if turn_input.goto:
+                raise RequestError("goto is not supported: send `messages`, or resume with a reply")
+            check_update(turn_input.update)
+            if sections := {*(turn_input.update or ())} - {"messages"}:  # whoever may start runs is no operator
+                names = ", ".join(sorted(map(repr, sections)))
+                raise RequestError(f"a command cannot update {names}: send `messages`, or resume with a reply")
+            if turn_input.resume is not None or not turn_input.update:
+                check_reply(turn_input.resume)
+            return turn_input
+        if not isinstance(turn_input, dict):
+            check_update(turn_input)
+            return turn_input
+        turn_input = {name: turn_input[name] for name in TurnInput.model_fields if name in turn_input}
+        check_update(turn_input)
+        request = TurnRequest.model_validate(turn_input.get("request") or {})
         messages = turn_input.get("messages", [])
         messages = convert_to_messages(messages if isinstance(messages, list) else [messages])
-        messages, files = extract_files(messages, self.results, thread)
-        return {**turn_input, "messages": messages, "request": request.with_files(files)}
+        thread = configurable.get("thread_id", "")
+        messages, files = await asyncio.to_thread(extract_files, messages, self.results, thread)
+        request_in(messages)  # an invalid request must not replace the open question
+        person = configurable.get(USER_ID) or request.person
+        request = request.changed(origin="server", person=person).with_files(files)
+        return {"messages": messages, "request": request}
 
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]

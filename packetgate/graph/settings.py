@@ -91,15 +91,15 @@ class Settings(BaseSettings):
                 f"{self.home} cannot be read: {error}; set PACKETGATE_HOME to a folder of yours"
             ) from error
         if path is not None and must_be_confirmed:
+            home = (
+                f"PACKETGATE_HOME={shlex.quote(str(self.home.absolute()))} " if "home" in self.model_fields_set else ""
+            )
             raise ConfigError(
-                f"{path} appeared after confined programs could write to its folder, so they may have written it: "
-                f"read the file; to use it, run `{self._confirm_command(path)}`, else delete it"
+                f"{path} appeared after confined programs could write to its folder, so they may have written it: read "
+                f"the file; to use it, run `{home}packetgate policy --confirm {shlex.quote(str(path.absolute()))}`, "
+                "else delete it"
             )
         return path
-
-    def _confirm_command(self, path: Path) -> str:
-        home = f"PACKETGATE_HOME={shlex.quote(str(self.home.absolute()))} " if "home" in self.model_fields_set else ""
-        return f"{home}packetgate policy --confirm {shlex.quote(str(path.absolute()))}"
 
     @property
     def has_database(self) -> bool:

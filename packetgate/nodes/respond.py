@@ -28,7 +28,12 @@ async def respond(
         clean = strip_markup(answer.text, packet.session_words)
         text, violations = clean.text or ONLY_MARKUP, clean.violations
     dropped = "".join(f"Dropped: {note}.\n\n" for note in packet.governance.dropped_notes)
-    notes = _result_notes(packet)
+    calls = packet.tool_routing.all_calls if packet.tool_routing else ()
+    notes = "".join(
+        f"\n\n[{call.tool_name}: the full result can be read as {call.result.handle}]"
+        for call in calls
+        if call.result and call.result.handle
+    )
     shown = with_inert_links(dropped + (answer.markdown or text) + answer.appendix, packet.session_words) + notes
     model_text = {MODEL_TEXT: text} if answer.appendix else {}
     removed = f", {violations} pieces of tool markup removed" if violations else ""
@@ -44,10 +49,3 @@ async def respond(
             answer.reflection(_STAGE, f"{len(shown):,} characters{removed}")
         ),
     }
-
-
-def _result_notes(packet: CognitionPacket) -> str:
-    """Return a note for each long result, with the handle that reads the full result."""
-    calls = packet.tool_routing.all_calls if packet.tool_routing else ()
-    handles = [(call.tool_name, call.result.handle) for call in calls if call.result and call.result.handle]
-    return "".join(f"\n\n[{tool}: the full result can be read as {handle}]" for tool, handle in handles)

@@ -11,8 +11,7 @@ from packetgate.deciders.packets import facts_of, update_of
 from packetgate.deciders.protocols import FAILED_REVIEW, Review, Reviewer
 from packetgate.gate.confidence import NOT_APPROVED_CAP
 from packetgate.gate.gate import Gate
-from packetgate.gate.journal import CALL_REVIEWED, Entry, entry_for
-from packetgate.gate.proposal import Proposal
+from packetgate.gate.journal import CALL_REVIEWED, entry_for
 from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, PacketgateError
@@ -45,16 +44,18 @@ async def review_selection(
     facts = facts_of(packet, catalogue, runtime.execution_info)
     proposal = await gate.propose(packet.routing.calls, facts, {one.call_id: one for one in review.reviews})
     evaluations = tuple(_evaluation(call, review, settings) for call in proposal.calls)
-    reviews = tuple(_entry(packet, one, proposal, review) for one in evaluations)
+    entries = []
+    for call, evaluation in zip(proposal.calls, evaluations, strict=True):
+        detail = evaluation.model_dump(mode="json", exclude={"name", "subject"})
+        detail |= {"by": review.decided_by or "", "tool": call.tool_name, "status": call.status.value}
+        entries.append(entry_for(packet.header, CALL_REVIEWED, call.call_id, detail))
     return {
-        **update_of(packet, proposal.with_reviews(reviews)),
+        **update_of(packet, proposal.with_reviews(tuple(entries))),
         "metrics": packet.metrics.with_tokens(_STAGE, review.usage).with_errors(*review.errors(_STAGE)),
         "reasoning": packet.reasoning.changed(evaluations=packet.reasoning.evaluations + evaluations).with_reflections(
             Reflection(
                 step=_STAGE,
-                summary="; ".join(
-                    f"{call.tool_name}: {_status_text(call)}, {call.review_reasoning}" for call in proposal.calls
-                ),
+                summary="; ".join(map(_summary, proposal.calls)),
                 confidence=min((call.review_confidence for call in proposal.calls), default=0.0),
                 confidence_source=review.confidence_source,
                 decided_by=review.decided_by,
@@ -91,13 +92,6 @@ def _evaluation(call: ToolCall, review: Review, settings: RoutingContext) -> Eva
     )
 
 
-def _entry(packet: CognitionPacket, evaluation: Evaluation, proposal: Proposal, review: Review) -> Entry:
-    (call,) = (call for call in proposal.calls if call.call_id == evaluation.subject)
-    told = {"by": review.decided_by or "", "tool": call.tool_name, "status": call.status.value}
-    detail = {**evaluation.model_dump(mode="json", exclude={"name", "subject"}), **told}
-    return entry_for(packet.header, CALL_REVIEWED, call.call_id, detail)
-
-
-def _status_text(call: ToolCall) -> str:
+def _summary(call: ToolCall) -> str:
     failed = f" in a dry run ({call.result.error})" if call.result else ""
-    return f"{call.status.replace('_', ' ')}{failed}"
+    return f"{call.tool_name}: {call.status.replace('_', ' ')}{failed}, {call.review_reasoning}"

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from packetgate.deciders.plain_answer import LISTED, answer_without_tools, plain_answer
+from packetgate.deciders.fallback import LISTED, answer_without_tools, plain_answer
 from packetgate.deciders.protocols import Answer
 from packetgate.ranking.ranking import ranking_of
 from packetgate.reflex.reading import steps_in

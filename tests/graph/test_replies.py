@@ -77,3 +77,25 @@ async def test_an_answer_to_another_question_is_not_used(notebook: Notebook, tur
     assert isinstance(answering, Answering)
     assert isinstance(end, Finished)
     assert notebook.called == ["write_note"]
+
+
+OTHER = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    "stray",
+    [
+        {"question_id": OTHER, "decisions": [{"type": "approve"}]},
+        {"question_id": "", "decisions": [{"type": "approve"}]},
+        {"decisions": [{"type": "approve", "question_id": OTHER}]},
+        {"type": "approve", "question_id": OTHER},
+        [{"type": "accept", "args": {"action": "notebook.write_note", "args": {"name": "b", "text": "edited"}}}],
+    ],
+    ids=str,
+)
+async def test_a_reply_that_names_another_question_or_call_approves_nothing(notebook: Notebook, stray: object):
+    async with session(scripted(WRITE), notebook, allow_write_tools=True) as talk:
+        await talk.ask(ASK)
+        again = await talk.ask_again(stray)
+        assert again.question["problem"]
+    assert notebook.calls == []

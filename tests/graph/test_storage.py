@@ -107,13 +107,6 @@ def test_a_damaged_session_is_named_and_leaves_others_usable(cli: CommandLine, d
     assert cli.run("ask", "Hello", "--session", "other").status == 0
 
 
-def test_a_folder_in_place_of_the_database_is_no_journal(cli: CommandLine) -> None:
-    (cli.home / "packetgate.db").mkdir(parents=True)
-    outcome = cli.run("audit")
-    assert (outcome.status, outcome.out) == (2, "")
-    assert "cannot be opened" in outcome.err
-
-
 def test_a_damaged_undo_file_is_named_and_kept(cli: CommandLine) -> None:
     cli.home.mkdir()
     (cli.home / "undo.db").write_bytes(content := b"this is no database\n" * 100)

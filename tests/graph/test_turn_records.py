@@ -64,16 +64,12 @@ async def test_a_hanging_store_is_abandoned_after_a_timeout(
 
 
 @pytest.mark.parametrize(("days", "left"), [(90, {"new"}), (365, {"old", "new"}), (0, {"old", "new"})])
-async def test_opening_a_graph_prunes_old_lessons_and_records_of_earlier_versions(
-    tmp_path: Path, days: int, left: set[str]
-) -> None:
+async def test_opening_a_graph_prunes_old_lessons(tmp_path: Path, days: int, left: set[str]) -> None:
     settings = Settings(home=tmp_path, root=tmp_path, usage_days=days)
     async with open_store(settings) as store:
         for tool, at in (("old", now() - timedelta(days=100)), ("new", now())):
             use = ConfirmedUse(tool=tool, asked="Go on", context_type="general", session_id="s", at=at)
             await store_use(store, Header(), tool, use)
-        for kind in ("usage", "prompts"):
-            await store.aput(("packetgate", kind, "s"), "p", {"asked": "a secret", "day": 0})
     async with open_graph(settings) as opened:
         assert opened.graph.store is not None
         items = await opened.graph.store.asearch((), limit=100)

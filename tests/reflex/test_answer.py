@@ -3,7 +3,7 @@
 import pytest
 from support.packets import CONTEXT, FILES, asking, done, packet, with_error, with_output
 
-from packetgate.deciders.plain_answer import MAX_RESULT_CHARS
+from packetgate.deciders.fallback import MAX_RESULT_CHARS
 from packetgate.reflex.answer import respond_by_reflex
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall

@@ -1,7 +1,6 @@
 """Answer with a language model."""
 
 import asyncio
-from decimal import Decimal
 
 from packetgate.deciders.advice import NO_ADVISERS, Advisers
 from packetgate.deciders.language.prompting import (
@@ -97,7 +96,11 @@ def _missing_results(packet: CognitionPacket, answer: str) -> str:
         for call in packet.tool_routing.all_calls
         if call.status is ToolExecutionStatus.EXECUTED and call.result
     ]
-    if has_question(packet.content.user_words) and _numbers(answer) <= _numbers(packet.content.user_words, *outputs):
+    said, known = (
+        {value for text in texts for value, _, _ in numbers_in(text)}
+        for texts in ([answer], [packet.content.user_words, *outputs])
+    )
+    if has_question(packet.content.user_words) and said <= known:
         return ""
     words = " ".join(answer.split())
     short = [output for output in outputs if 0 < len(output) <= _MAX_APPENDED_CHARS]
@@ -115,7 +118,3 @@ def _problems(packet: CognitionPacket, *, with_reason: bool) -> str:
     if routing.note and (notes or routing.note != REPEATED):
         notes.append(f"{routing.note}.")
     return "\nWhat did not happen:\n" + "\n".join(f"- {note}" for note in notes) if notes else ""
-
-
-def _numbers(*texts: str) -> set[Decimal]:
-    return {value for text in texts for value, _, _ in numbers_in(text)}

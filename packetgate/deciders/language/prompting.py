@@ -22,7 +22,7 @@ from packetgate.models.schemas import ANY_TEXT, Schema, map_schema, object_schem
 from packetgate.models.stripping import strip_markup
 from packetgate.prompts.rendering import render
 from packetgate.state.context import RoutingContext
-from packetgate.state.packet import MODEL_TEXT, CognitionPacket, is_user_message
+from packetgate.state.packet import MODEL_TEXT, CognitionPacket
 from packetgate.state.printing import compact_json, fenced, shorten
 from packetgate.state.routing import ResultAttachment, ToolCall
 from packetgate.state.sections import Attachment, DataField, PaletteEntry
@@ -55,7 +55,6 @@ HISTORY_MESSAGES = 8
 HISTORY_CHARS = 1_500  # of each message
 ATTACHED_CHARS = 12_000  # of all attachments together
 FENCE_DIGITS = 12  # characters of the packet's id in a fence, so that tool output cannot guess the fence
-EARLIER_REQUESTS, EARLIER_CHARS = 4, 500
 _CONTROL_TOKEN = re.compile(
     r"<\||<(?=/?s>)|<(?=(?:start|end)_of_(?:turn|text)>)|\[(?=/?(?:INST|SYSTEM_PROMPT|TOOL_RESULTS|AVAILABLE_TOOLS)\])"
     r"|<(?=</?SYS>>)|<(?=\uff5c)"
@@ -87,14 +86,25 @@ def tool_offer(
     names.sort(key=lambda name: entries[name].reason != "permanent")
     specs = tuple(catalogue[name] for name in names if name in full)
     rest = [name for name in names if name not in full]
-    if model.is_local:
-        rest = rest[:_MAX_NAMED_LOCAL]
-        show = [_show_listed_tools(rest, catalogue)] if rest else []
-    else:
-        rest = sorted(rest, key=lambda name: -entries[name].score)[:_MAX_NAMED]
-        show = [_show_any_tools(rest, catalogue)] if len(specs) < len(catalogue) else []
+    if not model.is_local:
+        rest.sort(key=lambda name: -entries[name].score)
+    rest = rest[: _MAX_NAMED_LOCAL if model.is_local else _MAX_NAMED]
+    listed = [f"{name}: {without_control_tokens(brief_of(catalogue[name].brief, _BRIEF_WORDS))}" for name in rest]
+    shows, show = "Shows what more tools take, so that they can be called", None
+    if model.is_local and rest:
+        show = OfferedTool(
+            SHOW,
+            f"{shows}: {'; '.join(listed)}",
+            object_schema(names={"type": "array", "items": {"enum": rest}, "minItems": 1, "maxItems": _MAX_SHOWN}),
+            object_schema(names={"type": "array", "items": {"type": "string"}}),
+        )
+    elif not model.is_local and len(specs) < len(catalogue):
+        others = f"all tools of a server or a kind, by its name; {ALL_TOOLS} for all there are"
+        names_text = "; ".join([*(shorten(line, _BRIEF_CHARS) for line in listed), others])
+        names_schema = {"type": "array", "items": ANY_TEXT, "description": names_text}
+        show = OfferedTool(SHOW, f"{shows}.", object_schema(names=names_schema))
     tools = [offered_tool(spec, _offered_name(model, spec)) for spec in specs]
-    return ToolOffer((*tools, ASK_USER_TOOL, *show), specs, named_count=len(rest))
+    return ToolOffer((*tools, ASK_USER_TOOL, *([show] if show else [])), specs, named_count=len(rest))
 
 
 def _full_tools(
@@ -138,40 +148,16 @@ def offered_tool(tool: ToolSpec, name: str = "") -> OfferedTool:
     Args:
         name: the name that the model sees, if it is not the tool's name.
     """
-    schema = map_schema(arguments_schema(tool), _without_control_tokens)
-    return OfferedTool(name or tool.name, without_control_tokens(tool.full), schema)
 
+    def clean(schema: Schema) -> Schema:
+        texts = {key: schema[key] for key in ("description", "title") if isinstance(schema.get(key), str)}
+        return schema | {key: without_control_tokens(text) for key, text in texts.items()}
 
-def _without_control_tokens(schema: Schema) -> Schema:
-    texts = {key: schema[key] for key in ("description", "title") if isinstance(schema.get(key), str)}
-    return schema | {key: without_control_tokens(text) for key, text in texts.items()}
+    return OfferedTool(name or tool.name, without_control_tokens(tool.full), map_schema(arguments_schema(tool), clean))
 
 
 def _offered_name(model: Model, tool: ToolSpec) -> str:
     return tool.name if model.is_local else tool.listed_name  # providers refuse dots in names
-
-
-def _show_listed_tools(names: Sequence[str], catalogue: Catalogue) -> OfferedTool:
-    listed = "; ".join(_name_and_brief(name, catalogue) for name in names)
-    return OfferedTool(
-        SHOW,
-        f"Shows what more tools take, so that they can be called: {listed}",
-        object_schema(names={"type": "array", "items": {"enum": [*names]}, "minItems": 1, "maxItems": _MAX_SHOWN}),
-        object_schema(names={"type": "array", "items": {"type": "string"}}),
-    )
-
-
-def _show_any_tools(names: Sequence[str], catalogue: Catalogue) -> OfferedTool:
-    others = f"all tools of a server or a kind, by its name; {ALL_TOOLS} for all there are"
-    listed = "; ".join([*(shorten(_name_and_brief(name, catalogue), _BRIEF_CHARS) for name in names), others])
-    names_schema = {"type": "array", "items": ANY_TEXT, "description": listed}
-    return OfferedTool(
-        SHOW, "Shows what more tools take, so that they can be called.", object_schema(names=names_schema)
-    )
-
-
-def _name_and_brief(name: str, catalogue: Catalogue) -> str:
-    return f"{name}: {without_control_tokens(brief_of(catalogue[name].brief, _BRIEF_WORDS))}"
 
 
 def arguments_schema(tool: ToolSpec) -> Schema:
@@ -210,24 +196,20 @@ async def turn_messages(  # noqa: PLR0917
     systems = [render("turn_system", persona=persona, ledger=ledger) for persona in persona_versions(model, context)]
     user = packet.content.user_words + fenced_attachments(packet) + note
     after: list[BaseMessage] = []
-    if calls := packet.tool_routing.all_calls if packet.tool_routing else ():
-        after = [AIMessage("", tool_calls=[_message_call(call, model, catalogue) for call in calls])]
-        after += [ToolMessage(_result_text(call, packet), tool_call_id=call.call_id[:_ID_CHARS]) for call in calls]
+    fields = {field.key: field for field in packet.content.data_fields}
+    made: list[MessageCall] = []
+    for call in packet.tool_routing.all_calls if packet.tool_routing else ():
+        spec, id_ = catalogue.get(call.tool_name), call.call_id[:_ID_CHARS]
+        name = _offered_name(model, spec) if spec else call.tool_name
+        made.append(MessageCall(name=name, args=call.params, id=id_, type="tool_call"))
+        field = fields.get(f"tool_result:{call.call_id}")
+        texts = (_fenced_result(field, packet).strip() if field else "", not_run_reason(call, packet))
+        text = "\n".join(filter(None, texts)) or call.status.replace("_", " ")
+        after.append(ToolMessage(text, tool_call_id=id_))
+    after = [AIMessage("", tool_calls=made), *after] if made else []
     return await conversation(
         model, packet, systems, user, max_tokens, pictures=pictures, tools=offer.tools, after=after
     )
-
-
-def _message_call(call: ToolCall, model: Model, catalogue: Catalogue) -> MessageCall:
-    spec = catalogue.get(call.tool_name)
-    name = _offered_name(model, spec) if spec else call.tool_name
-    return MessageCall(name=name, args=call.params, id=call.call_id[:_ID_CHARS], type="tool_call")
-
-
-def _result_text(call: ToolCall, packet: CognitionPacket) -> str:
-    results = [field for field in packet.content.data_fields if field.key == f"tool_result:{call.call_id}"]
-    result = _fenced_result(results[-1], packet).strip() if results else ""
-    return "\n".join(filter(None, (result, not_run_reason(call, packet)))) or call.status.replace("_", " ")
 
 
 async def conversation(
@@ -270,7 +252,7 @@ def fenced_results(packet: CognitionPacket) -> str:
 
 def fenced_attachments(packet: CognitionPacket) -> str:
     """Return the attached texts, as fenced data."""
-    attachments, fence = packet.content.attachments, _fence(packet)
+    attachments, fence = packet.content.attachments, packet.header.packet_id[:FENCE_DIGITS]
     max_chars = ATTACHED_CHARS // max(1, len(attachments))
     texts = [attachment for attachment in attachments if not attachment.is_picture]
     return "".join(
@@ -308,13 +290,9 @@ def correction_notes(packet: CognitionPacket) -> str:
     return "\n\nCorrections:\n" + "\n".join(f"- {note}" for note in notes) if notes else ""
 
 
-def _fence(packet: CognitionPacket) -> str:
-    return packet.header.packet_id[:FENCE_DIGITS]
-
-
 def _fenced_result(field: DataField, packet: CognitionPacket) -> str:
     value = field.value if isinstance(field.value, dict) else {"output": field.value}
-    succeeded, fence = value.get("success") is True, _fence(packet)
+    succeeded, fence = value.get("success") is True, packet.header.packet_id[:FENCE_DIGITS]
     output = str(value.get("output") if succeeded else value.get("error") or value.get("status"))
     output = _cut(output, MAX_SHOWN_CHARS, fence, read_more_hint(str(value.get("handle") or "")))
     status = "succeeded" if succeeded else f"did not succeed ({value.get('status', 'failed')})"
@@ -334,12 +312,6 @@ def fenced_text(text: str) -> str:
 def without_control_tokens(text: str) -> str:
     """Return a text with a space inside each control token of common models."""
     return _CONTROL_TOKEN.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)
-
-
-def earlier_requests(packet: CognitionPacket) -> str:
-    """Return the user's last requests before this turn, oldest first."""
-    requests = [message.text[:EARLIER_CHARS] for message in packet.history if is_user_message(message)]
-    return "\n".join(requests[-EARLIER_REQUESTS:])
 
 
 def _history(messages: Sequence[AnyMessage]) -> list[BaseMessage]:

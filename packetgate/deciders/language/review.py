@@ -1,25 +1,28 @@
 """Review calls with a language model. If the review raises an error, the gate approves no call."""
 
+from collections.abc import Sequence
+
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, ConfigDict
 
 from packetgate.deciders.advice import NO_ADVISERS, Advisers
 from packetgate.deciders.language.evidence import review_by_evidence
-from packetgate.deciders.language.prompting import earlier_requests, fenced_text
+from packetgate.deciders.language.prompting import fenced_text
 from packetgate.deciders.protocols import Review, Reviewer
 from packetgate.gate.confidence import CallReview
-from packetgate.models.model import StructuredResult, structured_answer
+from packetgate.models.model import structured_answer
 from packetgate.models.pool import ModelSource, is_model_of
 from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, object_schema, text_schema
 from packetgate.prompts.rendering import render
 from packetgate.state.base import Confidence, ConfidenceSource
 from packetgate.state.context import RoutingContext
-from packetgate.state.packet import CognitionPacket
+from packetgate.state.packet import CognitionPacket, is_user_message
 from packetgate.state.printing import compact_json
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.tools.catalogue.catalogue import Catalogue
 
 _BRIEF_CHARS, _SCHEMA_CHARS, _REASON_CHARS = 300, 1_500, 200
+EARLIER_REQUESTS, EARLIER_CHARS = 4, 500
 
 
 class ReviewEntry(BaseModel):
@@ -52,49 +55,56 @@ async def review_by_model(
     if model.is_local:
         threshold = context.confidence_threshold if await is_model_of(model, lite) else None
         return await review_by_evidence(model, packet, catalogue, threshold=threshold, advisers=advisers)
-    calls = packet.routing.calls
-    numbers = _numbers(len(calls))
+    calls = {str(number): call for number, call in enumerate(packet.routing.calls, start=1)}
 
     def objection(answer: ReviewAnswer) -> str | None:
         judged = sorted(answer.reviews)
-        if judged == sorted(numbers):
+        if judged == sorted(calls):
             return None
-        return f'"reviews" must hold one verdict for each of the calls {", ".join(numbers)}, not for {judged}.'
+        return f'"reviews" must hold one verdict for each of the calls {", ".join(calls)}, not for {judged}.'
 
     approval = compact_json({"reviews": {"1": {"approved": True, "confidence": 0.95}}})
     answer = await structured_answer(
         model,
         [SystemMessage(render("review_system", approval=approval)), HumanMessage(calls_to_review(packet, catalogue))],
         ReviewAnswer,
-        review_form(len(calls)),
+        review_form([*calls]),
         temperature=context.review_temperature,
         max_tokens=context.review_max_tokens * max(1, len(calls)),
         validate=objection,
     )
-    reviews = tuple(_review(call, number, answer) for number, call in zip(numbers, calls, strict=True))
+    reviews = []
+    for number, call in calls.items():
+        entry, probability = answer.value.reviews[number], answer.probability("reviews", number, "approved")
+        confidence, source = entry.confidence, ConfidenceSource.STATED
+        if probability is not None:
+            confidence, source = probability if entry.approved else 1 - probability, ConfidenceSource.MEASURED
+        review = CallReview(
+            call_id=call.call_id,
+            approved=entry.approved,
+            confidence=confidence,
+            confidence_source=source,
+            reasoning=entry.reasoning,
+        )
+        reviews.append(review)
     is_measured = all(review.confidence_source is ConfidenceSource.MEASURED for review in reviews)
     return Review(
-        reviews=reviews,
+        reviews=tuple(reviews),
         confidence_source=ConfidenceSource.MEASURED if is_measured else ConfidenceSource.STATED,
         decided_by="model",
         usage=answer.usage,
     )
 
 
-def review_form(call_count: int) -> AnswerForm:
-    """Return the output form of a review: a verdict for each call. An approval needs no reasoning."""
+def review_form(numbers: Sequence[str]) -> AnswerForm:
+    """Return the output form of a review: a verdict for each call by its number. An approval needs no reasoning."""
     reasoned = object_schema(approved={"type": "boolean"}, confidence=CONFIDENCE, reasoning=text_schema(_REASON_CHARS))
     plain = object_schema(approved={"const": True}, confidence=CONFIDENCE)
-    numbers = _numbers(call_count)
     return AnswerForm(
         "review",
         object_schema(reviews=object_schema(**{number: {"anyOf": [plain, reasoned]} for number in numbers})),
         choices=tuple(Choice.from_values("reviews", number, "approved", values=[True, False]) for number in numbers),
     )
-
-
-def _numbers(call_count: int) -> list[str]:
-    return [str(number) for number in range(1, call_count + 1)]
 
 
 def skipping_harmless_calls(reviewer: Reviewer) -> Reviewer:
@@ -117,24 +127,10 @@ def is_harmless(call: ToolCall) -> bool:
 def calls_to_review(packet: CognitionPacket, catalogue: Catalogue) -> str:
     """Return the request and its numbered calls, as text for a reviewer."""
     listed = "\n".join(_described_call(at, call, catalogue) for at, call in enumerate(packet.routing.calls, start=1))
-    requests = earlier_requests(packet)
-    earlier = f"\nEarlier requests, oldest first:\n{fenced_text(requests)}\n" if requests else ""
+    requests = [message.text[:EARLIER_CHARS] for message in packet.history if is_user_message(message)]
+    shown = "\n".join(requests[-EARLIER_REQUESTS:])
+    earlier = f"\nEarlier requests, oldest first:\n{fenced_text(shown)}\n" if shown else ""
     return render("review_user", request=packet.content.user_words, earlier=earlier, calls=fenced_text(listed))
-
-
-def _review(call: ToolCall, number: str, answer: StructuredResult[ReviewAnswer]) -> CallReview:
-    entry, probability = answer.value.reviews[number], answer.probability("reviews", number, "approved")
-    confidence, source = entry.confidence, ConfidenceSource.STATED
-    if probability is not None:
-        confidence = probability if entry.approved else 1 - probability
-        source = ConfidenceSource.MEASURED
-    return CallReview(
-        call_id=call.call_id,
-        approved=entry.approved,
-        confidence=confidence,
-        confidence_source=source,
-        reasoning=entry.reasoning,
-    )
 
 
 def _described_call(number: int, call: ToolCall, catalogue: Catalogue) -> str:

@@ -221,7 +221,7 @@ class ModelSelector:
             self.call_probability = answer.call_probability if self.call_probability is None else self.call_probability
             if not answer.calls or answer.calls[0].name in (ASK, SHOW):
                 return self._selection_without_call(answer)
-            written, problems = await asyncio.to_thread(self._written_calls, answer)
+            written, problems = await asyncio.to_thread(self._checked_calls, answer)
             if not any(problems):
                 return self._selection_with_calls(answer, written)
             if answer.cut_off and any(call.invalid_arguments for call in written):
@@ -229,7 +229,7 @@ class ModelSelector:
             messages = [*messages, *_correction_messages(written, problems)]
         raise DecisionError(f"{self._model.label} made no valid call: {_messages_of(problems)}", self.usage)
 
-    def _written_calls(self, answer: ModelAnswer) -> tuple[list[WrittenCall], list[list[Correction]]]:
+    def _checked_calls(self, answer: ModelAnswer) -> tuple[list[WrittenCall], list[list[Correction]]]:
         written = [
             without_needless_arguments(call, self._catalogue, self._sources)
             for call in answer.calls
@@ -363,7 +363,11 @@ def without_needless_arguments(call: WrittenCall, catalogue: Catalogue, sources:
     if spec is None:
         return call
     optional = {name: value for name, value in call.arguments.items() if name not in spec.required}
-    needless = {name for name, value in optional.items() if _is_default(value, spec.parameters.get(name, {}))}
+    schemas = {name: spec.parameters.get(name, {}) for name in optional}
+    defaults = {name: schema["default"] for name, schema in schemas.items() if "default" in schema}
+    needless = {
+        name for name, value in defaults.items() if type(value) is type(optional[name]) and value == optional[name]
+    }
     unsure = {
         name: value
         for name, value in optional.items()
@@ -378,10 +382,6 @@ def without_needless_arguments(call: WrittenCall, catalogue: Catalogue, sources:
     arguments = {name: value for name, value in call.arguments.items() if name not in needless}
     probabilities = {name: call.probabilities.get(name, 1.0) for name in arguments}
     return replace(call, arguments=arguments, probabilities=probabilities)
-
-
-def _is_default(value: Any, schema: Mapping[str, Any]) -> bool:
-    return "default" in schema and type(value) is type(schema["default"]) and value == schema["default"]
 
 
 def requested_calls(calls: Sequence[WrittenCall], request: str) -> Iterator[WrittenCall]:
