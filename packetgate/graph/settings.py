@@ -43,7 +43,7 @@ class Settings(BaseSettings):
         default=USAGE_DAYS,
         ge=0,
         le=36_500,
-        description="Days for which calls teach the ranking and count as past use; 0: none.",
+        description="Days for which calls teach the ranking and the calibration; 0: none.",
     )
     sandbox: Literal["auto", "require", "off"] | None = Field(
         default=None, description="Sandbox of ai.execute: auto (bubblewrap if it works), require or off."

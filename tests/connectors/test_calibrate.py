@@ -12,16 +12,14 @@ from support.usage import entries_of
 
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
-from packetgate.graph.usage import PastCall
 from packetgate.state.sections import ApprovalOutcome
 
 
 def answer(cli: CommandLine, kind: str, score: float, approvals: int, denials: int) -> None:
     """Record answers as turns do."""
     outcomes = [ApprovalOutcome.APPROVED] * approvals + [ApprovalOutcome.DENIED] * denials
-    review = {"review_confidence": score, "review_score": score, "review_kind": kind}
-    calls = [PastCall("ai.write", approval=outcome, **review) for outcome in outcomes]
-    asyncio.run(open_journal(Settings(home=cli.home)).record(*entries_of(f"{kind}-{score}", *calls)))
+    entries = entries_of(f"{kind}-{score}", *outcomes, kind=kind, score=score)
+    asyncio.run(open_journal(Settings(home=cli.home)).record(*entries))
 
 
 @pytest.mark.slow

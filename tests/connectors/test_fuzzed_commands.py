@@ -16,7 +16,7 @@ ASKS = ("ask", "--session", "s", "--allow-writes", 'Write "hello" to notes.txt')
 COMMANDS = ("ask", "answer", "chat", "tools", "policy", "audit", "trace")
 OPTIONS = (
     *("--json", "--session", "--context", "--mcp-config", "--lite", "--prime", "--allow-writes", "--no-commands"),
-    *("--edit", "--question", "--full", "--usage", "--all", "--revoke"),
+    *("--edit", "--question", "--full", "--all", "--revoke"),
     *("-s", "--url", "--session=s", "--json=1", "-"),
 )
 REPLY = {"decisions": [{"type": "edit", "edited_action": {"name": "ai.write", "args": {"path": "b.txt"}}}]}

@@ -52,31 +52,6 @@ def test_tools_can_be_filtered_by_name_server_or_category(cli: CommandLine) -> N
     assert "ai.write" not in in_full
 
 
-def test_usage_counts_calls_and_outcomes(cli: CommandLine) -> None:
-    assert json.loads(cli.run("tools", "--usage", "--json").out) == []
-    cli.run("ask", "Read plan.txt", "--session", "a.b")
-    cli.run("ask", "Read gone.txt", "--session", "a.b")
-    cli.run("ask", 'Write "x" to new.txt', "--session", "other")
-    (cli.folder / "mcp.json").write_text('{"mcpServers": {"never": {"command": "no-such-program"}}}')
-    shown = cli.run("tools", "--usage")
-    assert (shown.status, shown.err) == (0, "")
-    rows = [" ".join(line.split()) for line in shown.out.splitlines() if line.startswith("ai.")]
-    assert [row.rsplit(" ", 3)[0] for row in rows] == ["ai.read 2 1 executed, 1 failed", "ai.write 1 1 skipped"]
-    (of_one,) = json.loads(cli.run("tools", "ai.read", "--usage", "--session", "a.b", "--json").out)
-    assert (of_one["asked"], of_one["executed"], of_one["failed"]) == (2, 1, 1)
-    of_server = json.loads(cli.run("tools", "ai", "--usage", "--json").out)
-    assert [tool["tool"] for tool in of_server] == ["ai.read", "ai.write"]
-    assert json.loads(cli.run("tools", "ai.re", "--usage", "--json").out) == []
-
-
-def test_a_corrupt_database_is_one_line(cli: CommandLine) -> None:
-    cli.home.mkdir()
-    (cli.home / "packetgate.db").write_bytes(b"this is no database\n" * 100)
-    done = cli.run("tools", "--usage")
-    assert (done.status, done.err.count("\n")) == (2, 1)
-    assert "packetgate.db" in done.err
-
-
 def test_a_session_keeps_its_kind_of_conversation(cli: CommandLine) -> None:
     (cli.folder / "packetgate.toml").write_text(OWN)
     assert cli.run("chat", "--session", "s", "--context", "editing", given=b"Read plan.txt\n/quit\n").status == 0

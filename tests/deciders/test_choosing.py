@@ -1,16 +1,20 @@
-"""The token counter for the selecting model."""
+"""The token counter for the selecting model, and the fallback if, and only if, the model cannot decide."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from support.openai_models import model_at
 from support.packets import CONTEXT, FILES, packet
+from support.scripted_deciders import ScriptedResponder
 from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.deciders.choosing import language_deciders, reflex_deciders, token_counter
+from packetgate.deciders.choosing import language_deciders, reflex_deciders, token_counter, within_turn_budget
+from packetgate.deciders.protocols import Answer
 from packetgate.models.llama.chat import LlamaCppModel
 from packetgate.models.model import Model
-from packetgate.state.errors import ModelError
+from packetgate.state.errors import DecisionError, ModelError
+from packetgate.state.sections import StageError
 from packetgate.tools.text.tokens import ESTIMATE
 
 TEXT = '{"type":"string"}'
@@ -44,3 +48,32 @@ async def test_for_a_model_that_cannot_be_loaded_tokens_are_estimated():
     assert await token_counter(deciders.lite) is ESTIMATE
     with pytest.raises(ModelError, match="no such file"):
         await deciders.selector(packet("Read a"), FILES, CONTEXT)
+
+
+@dataclass
+class _Failing:
+    error: Exception
+
+    async def __call__(self, packet, catalogue, context) -> Answer:
+        raise self.error
+
+
+REFLEX = ScriptedResponder("by reflex")
+
+
+async def test_a_models_decision_is_used():
+    answer = await within_turn_budget(ScriptedResponder("by model"), REFLEX)(packet("Hi"), FILES, CONTEXT)
+    assert (answer.text, answer.is_fallback, answer.errors("respond")) == ("by model", False, ())
+
+
+async def test_reflex_decides_if_the_model_cannot():
+    failing = _Failing(DecisionError("it rambled"))
+    answer = await within_turn_budget(failing, REFLEX)(packet("Hi"), FILES, CONTEXT)
+    assert (answer.text, answer.is_fallback, answer.fallback_reason) == ("by reflex", True, "it rambled")
+    assert answer.errors("respond") == (StageError(stage="respond", message="it rambled"),)
+
+
+@pytest.mark.parametrize("error", [ModelError("no such file"), RuntimeError("a bug"), KeyError("another")])
+async def test_other_exceptions_are_raised(error: Exception):
+    with pytest.raises(type(error)):
+        await within_turn_budget(_Failing(error), REFLEX)(packet("Hi"), FILES, CONTEXT)

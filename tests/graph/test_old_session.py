@@ -11,7 +11,6 @@ from packetgate.connectors.trace import find_packet, open_archive
 from packetgate.connectors.turn import Asked, Finished, Reply, Say, UserInput, run_turn
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
-from packetgate.graph.usage import read_turns
 from packetgate.state import sections
 from packetgate.state.context import RoutingContext
 from packetgate.state.sections import PacketState
@@ -39,8 +38,8 @@ async def test_past_packets_are_found(settings: Settings) -> None:
     assert waiting.packet.status.state is PacketState.AWAITING_USER
     assert waiting.packet.routing.calls[0].params == {"path": "gate.txt", "content": "seven"}
     assert waiting.question is not None
-    turns = await read_turns(open_journal(settings), 36_500)
-    assert [[call.tool for call in turn.calls.values()] for turn in turns] == [["ai.read"], ["ai.write"]]
+    proposed = await open_journal(settings).event_entries("call_proposed")
+    assert [row.entry.detail["tool_name"] for row in proposed] == ["ai.read", "ai.write"]
 
 
 @pytest.mark.parametrize("turn", [Reply("no"), Say("Read plan.txt")], ids=["answer", "request"])

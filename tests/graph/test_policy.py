@@ -1,8 +1,9 @@
-"""Remembered answers apply to the user who gave them."""
+"""Approvals hold for the user who gave them, and for one definition on one server."""
 
 from typing import Any
 
 import pytest
+from fastmcp.client.transports import FastMCPTransport
 from langgraph.checkpoint.memory import InMemorySaver
 from support.confirmed_reads import confirming_preferences
 from support.graphs import session
@@ -10,6 +11,7 @@ from support.notebook import Notebook
 from support.scripted_deciders import call, none, scripted
 
 from packetgate.connectors.turn import Asked, Finished, Reply, Say
+from packetgate.gate.answers import CALL_CHANGED
 from packetgate.gate.grants import Grants
 from packetgate.gate.journal import MemoryJournal
 from packetgate.graph.building import build_graph
@@ -18,6 +20,8 @@ from packetgate.graph.server_graph import ServerGraph
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.request import TurnRequest
 from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.connection import Connection
 from packetgate.toolsets.servers.hub import McpHub
 
 RULES = Preferences.model_validate({"policy": {"remember": "always"}})
@@ -67,3 +71,22 @@ async def test_the_servers_authenticated_user_overrides_the_clients_claim(notebo
             given: Any = {"messages": [{"role": "user", "content": "Hello"}], "request": {"person": "ben"}}
             packet = CognitionPacket.model_validate(await graph.ainvoke(given, config))
             assert (packet.header.origin, packet.header.person) == ("server", person)
+
+
+WRITE = call("notebook.write_note", name="a", text="avocado")
+
+
+async def test_the_same_tool_of_another_server_is_asked_about_again(notebook: Notebook):
+    saver = InMemorySaver(serde=PacketSerializer())
+    async with session(scripted(WRITE), notebook, checkpointer=saver, allow_write_tools=True) as talk:
+        first = await talk.ask("Write avocado to a")
+    other = Notebook()
+    elsewhere = Connection(ServerConfig("notebook", {"cwd": "elsewhere"}), lambda: FastMCPTransport(other.server))
+    async with session(scripted(), elsewhere, checkpointer=saver) as talk:
+        again = await talk.ask_again("yes")
+        assert other.calls == []
+        assert again.question["problem"] == f"notebook.write_note: {CALL_CHANGED}"
+        assert again.question["question_id"] != first.question["question_id"]
+        packet = await talk.reply("yes")
+    assert other.called == ["write_note"]
+    assert [one.outcome.value for one in packet.governance.approvals] == ["approved"], "the first was of another tool"

@@ -17,7 +17,6 @@ from support.usage import record_many
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
-from packetgate.graph.usage import read_turns
 from packetgate.ranking.store import USES_NAMESPACE
 from packetgate.state.errors import ConfigError
 
@@ -158,7 +157,7 @@ async def test_concurrent_processes_create_a_database_and_record(
         process.start()
     await asyncio.to_thread(lambda: [process.join() for process in started])
     assert [process.exitcode for process in started] == [0] * PROCESSES
-    turns = [turn.session_id for turn in await read_turns(open_journal(settings), 1)]
+    turns = [row.entry.session_id for row in await open_journal(settings).event_entries("turn_opened")]
     assert (len(turns), turns.count("session 1")) == (PROCESSES * TURNS, TURNS)
     async with open_store(settings) as store:
         assert len(await store.asearch(USES_NAMESPACE, limit=1_000)) == PROCESSES * TURNS

@@ -153,9 +153,9 @@ class ProxySession:
                 approvals=proposal.approvals,
                 question=question,
             ),
-            tool_routing=ToolRouting(max_reinjections=1)
-            .with_corrections(*proposal.corrections)
-            .with_calls(proposal.calls, len(proposal.calls)),
+            tool_routing=ToolRouting(max_reinjections=1, corrections=proposal.corrections).with_calls(
+                proposal.calls, len(proposal.calls)
+            ),
             status=Status(state=state, next_steps=("ask_user",) if question else ()),
         )
 

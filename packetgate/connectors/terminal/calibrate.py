@@ -8,7 +8,7 @@ from packetgate.connectors.options import settings_from
 from packetgate.connectors.rendering import say
 from packetgate.graph.journal import open_journal
 from packetgate.graph.storage import open_store
-from packetgate.graph.usage import answered_calls, read_turns
+from packetgate.graph.usage import answered_calls
 from packetgate.state.printing import counted
 from packetgate.tools.evaluation.calibration import (
     MIN_ANSWERS,
@@ -38,7 +38,7 @@ async def calibrate(
             await save_calibration(store, Calibration())
             say("the review's own confidence applies again" if has_curves else "nothing to undo", "")
             return 0
-        answers = answered_calls(await read_turns(open_journal(settings), settings.usage_days))
+        answers = await answered_calls(open_journal(settings), settings.usage_days)
         calibration, held_out = fit_curves(answers), held_out_confidences(answers)
         reviewed = [(answer.score, answer.right) for answer in answers]
         is_better = bool(calibration.curves) and brier_score(held_out) < brier_score(reviewed)

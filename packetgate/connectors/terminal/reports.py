@@ -31,7 +31,7 @@ from packetgate.graph.composition import model_names, model_pool, open_tools
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
-from packetgate.graph.usage import proposed_calls, read_turns, usage_by_tool
+from packetgate.graph.usage import proposed_calls
 from packetgate.models.options import MODEL
 from packetgate.ranking.store import delete_uses
 from packetgate.state.context import RoutingContext
@@ -44,7 +44,6 @@ from packetgate.tools.policy.trial import try_rules
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.toolsets.builtin.appeared import confirm as confirm_file
 
-_OUTCOMES = ("executed", "failed", "denied", "skipped", "unknown")
 _TRIAL_DAYS = 30
 _MAX_SHOWN_CALLS = 5
 
@@ -55,21 +54,18 @@ async def tools(
     ] = None,
     mcp_config: McpConfigPath = None,
     full: Annotated[bool, typer.Option("--full", help="Full descriptions and schemas.")] = False,
-    usage: Annotated[bool, typer.Option("--usage", help="Count past calls and their outcomes.")] = False,
     forget: Annotated[bool, typer.Option("--forget", help="Delete what was learned from confirmed calls.")] = False,
     session: Annotated[
-        str | None, typer.Option("--session", "-s", help="With --usage or --forget: only turns of this session.")
+        str | None, typer.Option("--session", "-s", help="With --forget: only turns of this session.")
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """List the tools with risk, category and description, or their past use."""
+    """List the tools with risk, category and description."""
     settings = settings_from(mcp_config=mcp_config, local=True)
     if forget:
         async with open_store(settings) as store:
             count = await delete_uses(store, name, session)
         say(f"forgotten: {counted(count, 'confirmed call')}; the journal is kept", "")
-    elif usage:
-        await _show_usage(settings, name, session, as_json=as_json)
     else:
         await _list_tools(check_settings_files(settings), name, full=full, as_json=as_json)
     return 0
@@ -145,22 +141,6 @@ def _full_text(spec: ToolSpec) -> Text:
         text.append(f"to undo a call: {printable(spec.undo)}\n", style="dim")
     text.append(printable(spec.full) + "\n", style="default")
     return text.append(json.dumps(spec.input_schema, indent=2, ensure_ascii=False), style="dim")
-
-
-async def _show_usage(settings: Settings, name: str | None, session: str | None, *, as_json: bool) -> None:
-    turns = await read_turns(open_journal(settings), settings.usage_days) if settings.has_database else []
-    turns = [turn for turn in turns if session in (None, turn.session_id)]
-    rows = [asdict(tool) for tool in usage_by_tool(turns) if name is None or f"{tool.tool}.".startswith(f"{name}.")]
-    columns: rendering.Columns = {
-        "tool": "tool",
-        "calls": "asked",
-        "outcomes": lambda row: ", ".join(f"{row[outcome]:,} {outcome}" for outcome in _OUTCOMES if row[outcome]),
-        "review": lambda row: "" if row["review_confidence"] is None else f"{row['review_confidence']:.2f}",
-        "last used": lambda row: f"{row['last_used'].astimezone():%Y-%m-%d %H:%M}",
-    }
-    print_rows(rows, columns, as_json=as_json, right=(1, 3))
-    if not as_json:
-        say(f"{counted(len(turns), 'turn')} in the last {settings.usage_days} days (PACKETGATE_USAGE_DAYS)")
 
 
 async def policy(

@@ -76,14 +76,14 @@ async def review_by_model(
     reviews = []
     for number, call in calls.items():
         entry, probability = answer.value.reviews[number], answer.probability("reviews", number, "approved")
-        confidence, source = entry.confidence, ConfidenceSource.STATED
+        confidence, how = entry.confidence, ConfidenceSource.STATED
         if probability is not None:
-            confidence, source = probability if entry.approved else 1 - probability, ConfidenceSource.MEASURED
+            confidence, how = probability if entry.approved else 1 - probability, ConfidenceSource.MEASURED
         review = CallReview(
             call_id=call.call_id,
             approved=entry.approved,
             confidence=confidence,
-            confidence_source=source,
+            confidence_source=how,
             reasoning=entry.reasoning,
         )
         reviews.append(review)

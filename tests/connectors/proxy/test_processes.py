@@ -17,7 +17,6 @@ from support.programs import require
 
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
-from packetgate.graph.usage import read_turns
 
 CALLS = 12
 SERVER = f"""
@@ -72,7 +71,7 @@ async def request(process: asyncio.subprocess.Process, number: int, method: str,
 
 async def all_are_recorded(cli: CommandLine, server_pid: int) -> None:
     await until(lambda: not alive(server_pid))
-    assert len(await read_turns(open_journal(Settings(home=cli.home)), 1)) == CALLS
+    assert len(await open_journal(Settings(home=cli.home)).event_entries("turn_opened")) == CALLS
 
 
 def test_standard_output_has_only_the_protocol(cli: CommandLine) -> None:
