@@ -24,7 +24,7 @@ COMMANDS = {
         "terminal.turns",
         "Undo the last change that a built-in tool made below this folder, or the named change.",
     ),
-    "tools": ("terminal.reports", "List the tools with risk, category and description, or their past use."),
+    "tools": ("terminal.reports", "List the tools with risk, category and description."),
     "policy": ("terminal.reports", "List the policy rules, remembered answers, and labels of the proxy's clients."),
     "settings": ("terminal.reports", "Show the settings of a run and the options of models, with their sources."),
     "calibrate": ("terminal.calibrate", "Fit the review's confidence to your answers, and show how reliable it is."),
