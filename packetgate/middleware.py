@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
@@ -28,6 +28,7 @@ from packetgate.gate.proposal import Proposal, StoredProposal
 from packetgate.gate.questions import approval_payload
 from packetgate.graph.event_loops import LoopThread
 from packetgate.graph.journal import journal_at
+from packetgate.graph.server_graph import USER_ID
 from packetgate.plugins import installed
 from packetgate.ranking.choice import PaletteRequest, choose_palette, recent_after
 from packetgate.state.base import ms_since
@@ -35,6 +36,7 @@ from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import CallRefusedError, ConfigError, RequestError
 from packetgate.state.origins import FlowLabel, SessionLabel, merged_labels
 from packetgate.state.packet import CognitionPacket, is_user_message
+from packetgate.state.redaction import redacted_data
 from packetgate.state.routing import Risk, ToolCall, ToolResult
 from packetgate.state.sections import Content, Header
 from packetgate.state.transitions import ToolExecutionStatus
@@ -138,16 +140,31 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
 
     async def aafter_model(self, state: GatedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Review the calls of a step, and ask the user if needed."""
-        step = self._step(state)
-        if not step.calls:
-            return {"labels": step.labels} if step.labels else None
+        messages = state["messages"]
+        index = max((at for at, item in enumerate(messages) if isinstance(item, AIMessage)), default=len(messages))
+        before, answers, rest = messages[:index], messages[index : index + 1], messages[index:]
+        done = {item.tool_call_id for item in rest if isinstance(item, ToolMessage)}
+        calls = [
+            call
+            for answer in answers
+            if isinstance(answer, AIMessage)
+            for call in answer.tool_calls
+            if call["id"] not in done and call["name"] not in self.unguarded
+        ]
+        earlier = _calls_in(before, self._catalogue)
+        results = merged_labels(label for call in earlier for label in call.labels)
+        labels = {**{label.label.value: label.source for label in results}, **(state.get("labels") or {})}
+        if not calls:
+            return {"labels": labels} if labels else None
+        facts = self._facts_of(before, earlier[-MAX_SOURCES:], labels)
+        step = _Step(self._gate, facts, before, calls, answer_id="".join(str(item.id) for item in answers))
         await step.propose()
         while step.waiting:
             await step.note_shown()
             await step.answer(interrupt(step.question()))
             if step.was_answered_before:
                 interrupt(step.question())
-        return step.update()
+        return step.update(labels)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Handled]) -> Handled:
         """Run an approved call once."""
@@ -170,23 +187,37 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         if stored is None:
             reason = "the call was not reviewed: list PacketgateMiddleware after middleware that adds calls"
             return _refusal_message(call, reason)
-        tools = _CalledTool(request, handler)
+        handled: Handled | None = None
+        interrupted: GraphBubbleUp | None = None
+
+        async def execute(tool_name: str, params: dict[str, Any], idempotency_key: str) -> ToolResult:
+            nonlocal handled, interrupted
+            started = time.perf_counter()
+            try:
+                handled = await handler(request.override(tool_call=AgentCall(**{**call, "args": params})))
+            except GraphBubbleUp as bubble:  # the tool's own interrupt, for LangGraph
+                interrupted = bubble
+                raise
+            message = handled if isinstance(handled, ToolMessage) else ToolMessage("", tool_call_id="")
+            failed = message.status == "error"
+            return await to_result_async(message.text, None, ms_since(started), is_error=failed, complete=True)
+
         kept = StoredProposal.model_validate_json(stored)
         facts = self._facts(kept.calls[0].call_id)  # what the verdict needs: the call holds its evidence
-        proposal = await self._gate.run(Proposal.restored(kept, facts), tools.call)
-        while proposal.waiting and tools.interrupted is None:  # an earlier run may have finished
-            proposal = await self._gate.run(await self._asked_again(proposal), tools.call)
+        proposal = await self._gate.run(Proposal.restored(kept, facts), execute)
+        while proposal.waiting and interrupted is None:  # an earlier run may have finished
+            proposal = await self._gate.run(await self._asked_again(proposal), execute)
         if proposal.entries:
             await self._gate.journal.record(*proposal.entries)
-        if tools.interrupted:
-            raise tools.interrupted
+        if interrupted:
+            raise interrupted
         (done,) = proposal.calls
-        if done.status is ToolExecutionStatus.EXECUTED and tools.handled is not None:
-            return tools.handled
         text = done.result.output or done.result.error if done.result else done.unfinished_run_text
-        if done.status is ToolExecutionStatus.EXECUTED:  # the journal has the result of an earlier run
+        if done.status is not ToolExecutionStatus.EXECUTED:
+            return _refusal_message(call, text or f"not executed: the call is {done.status}")
+        if handled is None:  # the journal has the result of an earlier run
             return ToolMessage(text or "", name=call["name"], tool_call_id=str(call["id"]))
-        return _refusal_message(call, text or f"not executed: the call is {done.status}")
+        return _safe_message(handled, text or "") if isinstance(handled, ToolMessage) else handled
 
     async def _asked_again(self, proposal: Proposal) -> Proposal:
         """Ask about a call whose earlier run has no recorded end, until the reply can be read."""
@@ -210,7 +241,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         if len(own_names) <= self.max_tools:
             return request
         offered_names = self._offered_names(request.messages) | self.unguarded
-        if thread := _thread_id():
+        if thread := str(_configurable().get("thread_id") or ""):
             self._offered.pop(thread, None)
             self._offered[thread] = offered_names
         for oldest in [*self._offered][:-MAX_THREADS]:
@@ -233,50 +264,25 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         palette = choose_palette(palette_request, self._catalogue)
         return frozenset(_unprefixed_name(entry.tool_name) for entry in palette.entries)
 
-    def _step(self, state: GatedState) -> "_Step":
-        messages = state["messages"]
-        answer_indexes = [index for index, item in enumerate(messages) if isinstance(item, AIMessage)]
-        index = answer_indexes[-1] if answer_indexes else len(messages)
-        answers, rest = messages[index : index + 1], messages[index:]
-        done = {item.tool_call_id for item in rest if isinstance(item, ToolMessage)}
-        calls = [call for answer in answers if isinstance(answer, AIMessage) for call in answer.tool_calls]
-        guarded_calls = [item for item in calls if item["id"] not in done and item["name"] not in self.unguarded]
-        answer_id = "".join(str(item.id) for item in answers)
-        earlier = _calls_in(messages[:index], self._catalogue)
-        labels = {**_labels_of(earlier), **(state.get("labels") or {})}
-        facts = self._facts()
-        if guarded_calls:
-            if len(self.tools) > self.max_tools:
-                shown = self._offered.get(facts.header.session_id) or self._offered_names(messages[:index])
-                facts = replace(facts, offered=frozenset(f"{SERVER}.{name}" for name in shown) & facts.offered)
-            facts = self._with_conversation(facts, messages[:index], earlier[-MAX_SOURCES:], labels)
-        return _Step(self._gate, facts, messages[:index], guarded_calls, answer_id=answer_id, labels=labels)
+    def _facts(self, packet_id: str = "", **more: Any) -> Facts:
+        configurable = _configurable()
+        person = str(configurable.get(USER_ID) or "")
+        thread = str(configurable.get("thread_id") or "")
+        header = Header(packet_id=packet_id, session_id=thread, origin=SERVER, person=person)
+        offered = frozenset(self._catalogue)
+        return Facts(header, self._catalogue, offered, settings=self.settings, renames_calls=True, **more)
 
-    def _facts(self, packet_id: str = "") -> Facts:
-        thread = _thread_id()
-        return Facts(
-            Header(packet_id=packet_id, session_id=thread, origin=SERVER, person=thread),
-            self._catalogue,
-            frozenset(self._catalogue),
-            settings=self.settings,
-            renames_calls=True,
-        )
-
-    def _with_conversation(
-        self,
-        facts: Facts,
-        messages: Sequence[AnyMessage],
-        earlier: tuple[ToolCall, ...],
-        labels: Mapping[str, str],
+    def _facts_of(
+        self, messages: Sequence[AnyMessage], earlier: tuple[ToolCall, ...], labels: Mapping[str, str]
     ) -> Facts:
+        """Return the facts of a conversation, with its earlier calls and the labels that it holds."""
         packet = CognitionPacket(
-            content=Content(original_prompt=_last_user_text(messages)),
+            content=Content(original_prompt=next((one.text for one in reversed(messages) if is_user_message(one)), "")),
             messages=[message for message in messages if not isinstance(message, ToolMessage)],
         )
         said = facts_of(packet, self._catalogue)
         held = tuple(SessionLabel(label=FlowLabel(label), source=source) for label, source in labels.items())
-        return replace(
-            facts,
+        facts = self._facts(
             words=said.words,
             request=said.request,
             session_words=said.session_words,
@@ -284,6 +290,10 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             earlier=earlier,
             labels=merged_labels([*held, *said.labels]),
         )
+        if len(self.tools) <= self.max_tools:
+            return facts
+        shown = self._offered.get(facts.header.session_id) or self._offered_names(messages)
+        return replace(facts, offered=frozenset(f"{SERVER}.{name}" for name in shown) & facts.offered)
 
 
 class _Step:
@@ -297,10 +307,8 @@ class _Step:
         calls: Sequence[AgentCall],
         *,
         answer_id: str,
-        labels: dict[str, str],
     ) -> None:
-        self.calls, self.labels = list(calls), labels
-        """What the thread holds, and its sources. The state keeps them when messages are removed."""
+        self.calls = list(calls)
         self._gate, self._facts, self._messages_before, self._answer_id = gate, facts, before, answer_id
         self.was_answered_before = False
         """Whether the last reply belongs to a question that was answered before.
@@ -389,9 +397,12 @@ class _Step:
                 proposal = replace(proposal, question=question)
             self._proposals[name] = proposal
 
-    def update(self) -> dict[str, Any]:
-        """Return the change of the agent's state: approved calls, and messages for refused calls."""
-        messages, gated, labels = [*self._refusals.values()], {}, self.labels
+    def update(self, labels: dict[str, str]) -> dict[str, Any]:
+        """Return the change of the agent's state: approved calls, messages for refused calls, and labels with sources.
+
+        The state keeps the labels when messages are removed.
+        """
+        messages, gated = [*self._refusals.values()], {}
         for call in self.calls:
             proposal = self._proposals.get(str(call["id"]))
             if proposal is None:
@@ -404,30 +415,6 @@ class _Step:
             else:
                 messages.append(_refusal_message(call, _why_not_run(proposal)))
         return {"messages": messages, "gated": gated, "labels": labels}
-
-
-@dataclass
-class _CalledTool:
-    """The agent's own handler while it runs a call."""
-
-    request: ToolCallRequest
-    handler: Callable[[ToolCallRequest], Awaitable[Handled]]
-    handled: Handled | None = None
-    """The handler's result; None: the handler did not run, because the journal has the result."""
-    interrupted: GraphBubbleUp | None = None
-    """The tool's own interrupt, for LangGraph."""
-
-    async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str) -> ToolResult:
-        started = time.perf_counter()
-        call = AgentCall(**{**self.request.tool_call, "args": params})
-        try:
-            self.handled = handled = await self.handler(self.request.override(tool_call=call))
-        except GraphBubbleUp as interrupted:
-            self.interrupted = interrupted
-            raise
-        failed = isinstance(handled, ToolMessage) and handled.status == "error"
-        text = handled.text if isinstance(handled, ToolMessage) else ""
-        return await to_result_async(text, None, ms_since(started), is_error=failed, complete=True)
 
 
 def _payload(proposals: Iterable[Proposal], problem: str = "") -> dict[str, Any]:
@@ -468,10 +455,6 @@ def _calls_in(messages: Sequence[AnyMessage], catalogue: Catalogue) -> tuple[Too
     return tuple(calls)
 
 
-def _labels_of(calls: Iterable[ToolCall]) -> dict[str, str]:
-    return {label.label.value: label.source for label in merged_labels(each for call in calls for each in call.labels)}
-
-
 def _earlier_calls(messages: Sequence[AnyMessage]) -> Iterator[tuple[AgentCall, ToolMessage]]:
     """Yield the calls of a conversation with their results."""
     earlier = {
@@ -482,14 +465,10 @@ def _earlier_calls(messages: Sequence[AnyMessage]) -> Iterator[tuple[AgentCall, 
             yield earlier[message.tool_call_id], message
 
 
-def _last_user_text(messages: Sequence[AnyMessage]) -> str:
-    return next((message.text for message in reversed(messages) if is_user_message(message)), "")
-
-
-def _thread_id() -> str:
+def _configurable() -> Mapping[str, Any]:
     with suppress(RuntimeError):  # outside a graph
-        return str((get_config().get("configurable") or {}).get("thread_id") or "")
-    return ""
+        return get_config().get("configurable") or {}
+    return {}
 
 
 def _unprefixed_name(name: str) -> str:
@@ -502,6 +481,14 @@ def _with_canonical_name(decision: Any) -> Any:
     if not isinstance(edited, Mapping) or "name" not in edited:
         return decision
     return {**decision, "edited_action": {**edited, "name": f"{SERVER}.{_unprefixed_name(str(edited['name']))}"}}
+
+
+def _safe_message(message: ToolMessage, text: str) -> ToolMessage:
+    """Return the tool's message with the text that the gate recorded, and without secrets in parts of the content."""
+    if isinstance(message.content, str):
+        return message.model_copy(update={"content": text})
+    parts = [part if isinstance(part, dict) and "text" not in part else redacted_data(part) for part in message.content]
+    return message.model_copy(update={"content": parts})
 
 
 def _refusal_message(call: AgentCall, reason: str) -> ToolMessage:

@@ -50,31 +50,19 @@ class Row:
     doors: Sequence[str] = GATES
     settings: Mapping[str, Any] = field(default_factory=dict)
     policy: str = ""
-    fails: Mapping[str, str] = field(default_factory=dict)
-    """Doors through which the promise is not kept yet, with the reason."""
     setup: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of `Setup`."""
 
 
 def each(rows: Iterable[Row]) -> pytest.MarkDecorator:
     """Run a test with each row through each of its doors."""
-    cases = [
-        pytest.param(row, door, id=f"{row.promise} ({door})", marks=expected_failure(row.fails, door))
-        for row in rows
-        for door in row.doors
-    ]
+    cases = [pytest.param(row, door, id=f"{row.promise} ({door})") for row in rows for door in row.doors]
     return pytest.mark.parametrize(("row", "door"), cases)
 
 
-def through(*doors: str, fails: Mapping[str, str] | None = None) -> pytest.MarkDecorator:
+def through(*doors: str) -> pytest.MarkDecorator:
     """Run a test through each of these doors."""
-    cases = [pytest.param(door, id=door, marks=expected_failure(fails or {}, door)) for door in doors]
-    return pytest.mark.parametrize("door", cases)
-
-
-def expected_failure(fails: Mapping[str, str], door: str) -> tuple[pytest.MarkDecorator, ...]:
-    """Return the mark of a promise that is not kept through a door."""
-    return (pytest.mark.xfail(strict=True, raises=AssertionError, reason=fails[door]),) if door in fails else ()
+    return pytest.mark.parametrize("door", doors)
 
 
 async def check(row: Row, door: str, home: Path) -> Outcome:

@@ -15,9 +15,8 @@ LOG = request("Read the log", ("read_log", {}))
 TOLD = [
     Row("a failed call is stated with its error", WEATHER, RUNS, "the weather station burned down"),
     Row("a secret in a result is not told", request("Read the settings", ("read_settings", {})), RUNS, "colour = blue",
-        does_not_say=SECRET, fails={MIDDLEWARE: "the agent gets the tool's own message, without redaction"}),
-    Row("a long result is cut, and says so", LOG, RUNS, "[cut", does_not_say=LONG[-200:],
-        fails={MIDDLEWARE: "the agent gets the tool's own message, however long"}),
+        does_not_say=SECRET),
+    Row("a long result is cut, and says so", LOG, RUNS, "[cut", does_not_say=LONG[-200:]),
     Row("a long result has a handle", LOG, RUNS, "read_result with handle", doors=[PROXY]),
 ]  # fmt: skip
 
