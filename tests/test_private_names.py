@@ -13,12 +13,11 @@ from langgraph._internal import _constants
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.constants import END, START
 from mcp.server.connection import Connection
-from mcp_types import SubscriptionsListenRequestParams
 
 import packetgate
 from packetgate.state import private_names
 from packetgate.state.packet import checkpoint_types
-from packetgate.state.private_names import add_method, allow_checkpoint_types, connection_of
+from packetgate.state.private_names import allow_checkpoint_types, connection_of
 from packetgate.state.sections import Header
 
 PACKAGE = Path(packetgate.__path__[0])
@@ -135,15 +134,9 @@ async def test_a_fastmcp_server_gives_its_connection_and_accepts_a_method() -> N
         seen.append(connection)
         return ""
 
-    async def listen(_context: Any, _params: Any) -> None: ...
-
-    add_method(server, "subscriptions/listen", SubscriptionsListenRequestParams, listen)
     seen: list[Connection] = []
     async with Client(server, mode="legacy") as client:
         assert client.session.server_capabilities is not None
         await client.call_tool("look")
         await client.call_tool("look")
     assert seen[0] is seen[1], "one client, one connection"
-    assert (
-        server._mcp_server.get_request_handler("subscriptions/listen").params_type is SubscriptionsListenRequestParams
-    )

@@ -4,7 +4,7 @@
 """
 
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 STRICT_RESUME = "__pregel_strict_resume"
@@ -37,8 +37,3 @@ def call_before_threads_end(call: Callable[[], None]) -> None:
 def connection_of(session: Any) -> Any:
     """Return the MCP `Connection` of a request's `ServerSession`; it lasts while the client is connected."""
     return session._connection
-
-
-def add_method(server: Any, method: str, params: type[Any], handler: Callable[..., Awaitable[Any]]) -> None:
-    """Add a protocol method to a FastMCP server that FastMCP does not serve."""
-    server._mcp_server.add_request_handler(method, params, handler)

@@ -7,9 +7,6 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
-from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
-
 from packetgate.state.private_names import connection_of
 from packetgate.tools.spec.tool_spec import digest_of
 from packetgate.toolsets.servers.hub import McpHub
@@ -29,7 +26,6 @@ class Announcer:
 
     def __init__(self, hub: McpHub) -> None:
         self._hub = hub
-        self._bus = InMemorySubscriptionBus()
         self._clients: WeakSet[Connection] = WeakSet()
         self._announced_digest = ""
         """Digest of the lists that clients know; empty until a client was shown a list."""
@@ -43,10 +39,6 @@ class Announcer:
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-
-    def subscription_handler(self) -> ListenHandler:
-        """Return the handler of `subscriptions/listen`, with which clients without sessions subscribe."""
-        return ListenHandler(self._bus)
 
     async def remember_client(self, ctx: "Context") -> None:
         """Record that a client is about to receive the current lists."""
@@ -70,8 +62,6 @@ class Announcer:
         if now == self._announced_digest:
             return
         self._announced_digest = now
-        for event in (ToolsListChanged(), PromptsListChanged(), ResourcesListChanged()):
-            await self._bus.publish(event)
         for connection in list(self._clients):
             if connection.initialized.is_set():
                 await connection.send_tool_list_changed()
@@ -80,10 +70,8 @@ class Announcer:
 
     async def _lists_digest(self) -> str:
         """Return a digest of all tools, the connected servers, and the number of changes of prompts and resources."""
-        tools, others = (
-            await self._hub.current_catalogue(),
-            [[*self._hub.clients()], self._hub.prompt_and_resource_changes()],
-        )
+        tools = await self._hub.current_catalogue()
+        others = [*self._hub.clients()], self._hub.prompt_and_resource_changes()
         return await asyncio.to_thread(
             lambda: digest_of([[[name, spec.digest] for name, spec in tools.items()], *others])
         )

@@ -7,7 +7,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 from langgraph.store.base import BaseStore
@@ -60,20 +59,14 @@ async def open_recorder(settings: Settings, hub: McpHub, journal: Journal) -> As
             await asyncio.gather(writer, return_exceptions=True)
 
 
-@dataclass(frozen=True)
-class _EndedCall:
-    packet: CognitionPacket
-    use: ConfirmedUse | None
-    entries: tuple[Entry, ...]
-
-
 class Recorder:
     """Writes the records of ended calls, one after the other. If too many records wait, new records are dropped."""
 
     def __init__(self, sessions: Sessions, store: BaseStore | None, journal: Journal) -> None:
         """`store` holds what is learned; None if the settings learn nothing."""
         self._sessions, self.store, self._journal = sessions, store, journal
-        self._waiting: asyncio.Queue[_EndedCall] = asyncio.Queue(MAX_WAITING)
+        self._waiting: asyncio.Queue[tuple[CognitionPacket, ConfirmedUse | None, tuple[Entry, ...]]]
+        self._waiting = asyncio.Queue(MAX_WAITING)
         self._parked: set[str] = set()
         """Ids of parked packets. The process that answers the question records these packets."""
 
@@ -83,7 +76,7 @@ class Recorder:
             self._parked.discard(packet.header.packet_id)
             return
         try:
-            self._waiting.put_nowait(_EndedCall(packet, use, entries))
+            self._waiting.put_nowait((packet, use, entries))
         except asyncio.QueueFull:
             log.warning("packet %s is not recorded: too many calls at once", packet.header.packet_id)
 
@@ -111,23 +104,20 @@ class Recorder:
             while not self._waiting.empty():
                 ended.append(self._waiting.get_nowait())
             try:
-                await self._journal.record(*(entry for call in ended for entry in call.entries))
+                await self._journal.record(*(entry for _, _, entries in ended for entry in entries))
             except Exception:
                 log.exception("the journal could not be written")
-            for call in ended:
+            for packet, use, _ in ended:
+                header = packet.header
                 try:
-                    await self._write_record(call)
+                    if self.store is not None and use is not None:
+                        await store_use(self.store, header, f"{header.packet_id}-0", use)
+                    config = self._sessions.config(header.session_id)
+                    await self._sessions.graph.aupdate_state(config, _sections(packet), as_node=LAST_STAGE)
                 except Exception:
-                    log.exception("packet %s could not be recorded", call.packet.header.packet_id)
+                    log.exception("packet %s could not be recorded", header.packet_id)
                 finally:
                     self._waiting.task_done()
-
-    async def _write_record(self, call: _EndedCall) -> None:
-        header = call.packet.header
-        if self.store is not None and call.use is not None:
-            await store_use(self.store, header, f"{header.packet_id}-0", call.use)
-        config = self._sessions.config(header.session_id)
-        await self._sessions.graph.aupdate_state(config, _sections(call.packet), as_node=LAST_STAGE)
 
 
 def _sections(packet: CognitionPacket) -> dict[str, Any]:

@@ -40,7 +40,6 @@ from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
 from packetgate.state.context import RoutingContext
-from packetgate.state.private_names import add_method
 from packetgate.state.redaction import redacted
 from packetgate.toolsets.servers.hub import McpHub
 
@@ -213,12 +212,6 @@ def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[A
         cache_ttl=CACHE_S,
         cache_scope="private",
         dereference_schemas=False,  # nested definitions would grow a hundredfold
-    )
-    add_method(
-        server,
-        "subscriptions/listen",
-        mcp_types.SubscriptionsListenRequestParams,
-        gateway.announcer.subscription_handler(),
     )
     add_meta_tools(server, gateway)
     return server

@@ -1,6 +1,5 @@
 """Servers that change their tools while connected: an approval applies only to the displayed definition."""
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import pytest
 from fastmcp import Context, FastMCP
 from support import hostile_server
 from support.mcp_servers import in_process, until
-from support.proxies import MODERN, ClientKind, RecordingTool, notified, proxy_client, rules
+from support.proxies import ClientKind, RecordingTool, notified, proxy_client, rules
 
 from packetgate.toolsets.servers.config import ServerConfig
 from packetgate.toolsets.servers.opening import new_connection
@@ -103,19 +102,6 @@ async def test_a_changed_tool_is_announced_to_a_session(tmp_path: Path) -> None:
         await desk.announce()
         await notified(talk.changed)
         assert "desk__find_note" in await talk.names()
-
-
-async def test_a_changed_tool_is_announced_on_a_subscription(tmp_path: Path) -> None:
-    desk = Desk()
-    async with (
-        proxy_client(tmp_path, desk.connection, kind=MODERN) as talk,
-        talk.client.listen(tools_list_changed=True) as events,
-    ):
-        assert "desk__find_note" not in await talk.names()
-        desk.offer("find_note", "Find a note.", "name")
-        await desk.announce()
-        async with asyncio.timeout(30):
-            assert type(await anext(aiter(events))).__name__ == "ToolsListChanged"
 
 
 async def test_a_new_required_argument_is_requested_and_not_invented(tmp_path: Path, kind: ClientKind) -> None:
