@@ -11,7 +11,6 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
-from threading import Lock
 from typing import Any
 
 from packetgate.state.errors import ConfigError
@@ -58,20 +57,20 @@ class Plugin:
 
 @dataclass(frozen=True)
 class Plugins:
-    """Plug-ins that were registered, in order. Threads can share it."""
+    """Plug-ins that were registered, in order."""
 
     by_name: Mapping[str, Any] = field(default_factory=dict)
     problems: Sequence[str] = ()
     """One line for each plug-in that cannot be used, and for each that is left out."""
-    _parts: dict[str, tuple[Any, ...]] = field(default_factory=dict, init=False, repr=False)
-    _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def parts(self, kind: str) -> tuple[Any, ...]:
         """Return the parts of a kind of `KINDS`, in the order of their plug-ins."""
-        with self._lock:
-            if kind not in self._parts:
-                self._parts[kind] = tuple(part for plugin in self.by_name.values() for part in _parts_of(plugin, kind))
-            return self._parts[kind]
+        return tuple(
+            part
+            for plugin in self.by_name.values()
+            for part in getattr(plugin, kind, ())
+            if isinstance(part, _form_of(kind))
+        )
 
     def part(self, kind: str) -> Any:
         """Return the first part of a kind, or None."""
@@ -147,11 +146,6 @@ def _can_import(module: str) -> bool:
         return find_spec(module) is not None
     except ImportError:
         return False
-
-
-def _parts_of(plugin: Any, kind: str) -> Iterable[Any]:
-    parts = getattr(plugin, kind, ())
-    return (part for part in parts if isinstance(part, _form_of(kind))) if parts else ()
 
 
 @cache

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,11 +19,6 @@ from packetgate.toolsets.servers.config import UnusableEntryError, read_server_e
 CLIENTS = ("claude-desktop", "claude-code", "cursor", "vscode")
 ENTRY = "packetgate"
 """The name of the proxy's entry in a client's settings."""
-
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-MAX_SETTINGS_BYTES = 64_000_000
-"""Largest settings file; Claude Code keeps its history in the same file."""
 
 
 @dataclass(frozen=True)
@@ -90,10 +84,7 @@ class SettingsFile:
     def read(cls, path: Path) -> "SettingsFile":
         """Read a JSON file, comments allowed; a missing file is an empty document. Raise ConfigError on failure."""
         try:
-            data = path.read_bytes() if path.exists() else b""
-            if len(data) > MAX_SETTINGS_BYTES:
-                raise ConfigError(f"{path}: larger than {MAX_SETTINGS_BYTES // 10**6} MB: nothing was changed")
-            text = data.decode("utf-8-sig")
+            text = (path.read_bytes() if path.exists() else b"").decode("utf-8-sig")
             document = read_json_text(text) if text.strip() else {}
         except (OSError, ValueError, RecursionError) as error:
             raise ConfigError(f"{path}: cannot be read: {error}") from error
@@ -113,12 +104,13 @@ class SettingsFile:
         try:
             json.loads(self.text or "{}")
             text = json.dumps({**self.document, key: value}, indent=2, ensure_ascii=False, allow_nan=False)
+            text.encode()  # half a surrogate pair cannot be
         except (ValueError, RecursionError) as error:
             raise ConfigError(
                 f"{self.path}: not plain JSON, such as with comments, which would be lost: nothing was changed; edit "
                 "it by hand: `packetgate proxy --install CLIENT --print` shows the entry"
             ) from error
-        return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text) + "\n"
+        return f"{text}\n"
 
 
 def write(path: Path, text: str) -> None:

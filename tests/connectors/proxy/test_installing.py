@@ -63,7 +63,8 @@ def test_print_shows_the_entry_and_changes_nothing(installation: Installation) -
 
 
 @pytest.mark.parametrize(
-    "content", ["{", "[]", '{"mcpServers": 3}', '{"a": 1} // more\n{}', '// mine\n{"mcpServers": {}}']
+    "content",
+    ["{", "[]", '{"half": "\\ud83d"}', '{"mcpServers": 3}', '{"a": 1} // more\n{}', '// mine\n{"mcpServers": {}}'],
 )
 def test_unusable_settings_stay_unchanged(installation: Installation, content: str) -> None:
     installation.file.write_text(content)
@@ -78,7 +79,7 @@ def test_unusable_settings_stay_unchanged(installation: Installation, content: s
     ("client", "content", "moved", "stays"),
     [
         ("cursor", "", [], []),
-        ("cursor", '{"mcpServers": null, "half": "\\ud83d"}', [], []),
+        ("cursor", '{"mcpServers": null}', [], []),
         ("cursor", json.dumps({"mcpServers": {"packetgate": {"command": "own"}, "a": NPX}}), ["a"], []),
         ("claude-code", "\ufeff" + json.dumps({"mcpServers": {"a": NPX, "odd": None}}), ["a"], ["odd"]),
         ("vscode", json.dumps({"servers": {"a": NPX, "b": {**NPX, "env": {"K": "${input:k}"}}}}), ["a"], ["b"]),
