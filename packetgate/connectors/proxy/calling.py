@@ -3,7 +3,6 @@
 import asyncio
 import contextvars
 import json
-import time
 from collections.abc import Collection, Coroutine
 from typing import Any, TypeVar
 
@@ -31,8 +30,6 @@ from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
 from packetgate.toolsets.servers.connection import ReportProgress, report_progress_to
 
 ANSWER_FIELD = "answer"
-FASTEST_PERSON_S = 0.5
-"""Shortest time in seconds in which a person can read and decline a question."""
 CANCEL_PATIENCE_S = 5.0
 """Seconds that a cancelled call waits for its server."""
 LISTED_WEIGHT, SEARCHED_WEIGHT, NAMED_WEIGHT = 1.0, 1.5, 0.5
@@ -112,11 +109,9 @@ async def _decide_call(
     gateway: Gateway, ctx: Context, requested: RequestedCall, session: ProxySession
 ) -> Proposal | ToolResult:
     """Return a decided call, or the result that asks the client's user."""
-    pending = gateway.open_questions.pop(ctx.request_state, None) if ctx.request_state else None
-    if pending is not None:
-        proposal, asked_at = pending
-        reply = _reply_from((ctx.input_responses or {}).get(ANSWER_FIELD), proposal, time.monotonic() - asked_at)
-        return await gateway.answer(proposal, reply)
+    asked = gateway.open_questions.pop(ctx.request_state, None) if ctx.request_state else None
+    if asked is not None:
+        return await gateway.answer(asked, _reply_from((ctx.input_responses or {}).get(ANSWER_FIELD), asked))
     if not _can_ask(ctx):
         return await _decide_outside_client(gateway, ctx, requested, session)
     proposal = await gateway.propose(requested, session)
@@ -125,7 +120,7 @@ async def _decide_call(
         return proposal
     if not is_sessionless(ctx):
         return await gateway.answer(proposal, await _elicit(ctx, proposal))
-    gateway.open_questions[question.question_id] = proposal, time.monotonic()
+    gateway.open_questions[question.question_id] = proposal
     requests = {ANSWER_FIELD: mcp_types.ElicitRequest(params=_question_form(proposal))}
     # FastMCP encrypts the state and binds it to this request.
     return InputRequiredToolResult(
@@ -195,14 +190,14 @@ def _can_ask(ctx: Context) -> bool:
 
 async def _elicit(ctx: Context, proposal: Proposal) -> Any:
     """Ask the client's user now and return the reply."""
-    asked_at, form = time.monotonic(), _question_form(proposal)
+    form = _question_form(proposal)
     try:
         result: Any = await ctx.session.elicit(
             message=form.message, requested_schema=form.requested_schema, related_request_id=ctx.request_id
         )
     except MCPError as error:
         return _skip_reply(f"the client could not ask: {printable(error.error.message)[:200]}")
-    return _reply_from(result, proposal, time.monotonic() - asked_at)
+    return _reply_from(result, proposal)
 
 
 def _question_form(proposal: Proposal) -> mcp_types.ElicitRequestFormParams:
@@ -224,19 +219,12 @@ def _offered_answers(proposal: Proposal) -> list[str]:
     return ["yes", "no", *dict.fromkeys(remembered)]
 
 
-def _reply_from(result: Any, proposal: Proposal, elapsed_s: float) -> Any:
-    """Return the reply in an elicitation's result. If the question did not offer the answer, the call is skipped.
-
-    Some clients decline at once by policy, without asking a person. Such a reply is not a denial.
-    """
+def _reply_from(result: Any, proposal: Proposal) -> Any:
+    """Return the reply in an elicitation's result. If the question did not offer the answer, the call is skipped."""
     if not isinstance(result, mcp_types.ElicitResult) or result.action == "cancel":
         return _skip_reply("the client cancelled the question")
     if result.action == "decline":
-        return (
-            "no"
-            if elapsed_s >= FASTEST_PERSON_S
-            else _skip_reply("the client declined at once, without asking a person")
-        )
+        return "no"
     answer = (result.content or {}).get(ANSWER_FIELD)
     if answer not in _offered_answers(proposal):
         return _skip_reply("the client's answer was not among the offered answers")

@@ -6,16 +6,19 @@ import logging
 import re
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import mcp_types
 import pytest
 from mcp import MCPError
 from support.command_line import CommandLine
 from support.proxies import (
-    LEGACY,
+    ADD,
+    DESK,
+    IDE,
     MODERN,
-    ClientKind,
+    TOKENS,
+    Protocol,
+    configured_client,
     gateway_over,
     ledger_server,
     proxy_client,
@@ -23,17 +26,10 @@ from support.proxies import (
     talking,
 )
 
-from packetgate.connectors.clients import ProxyConfig
-from packetgate.connectors.proxy import calling
 from packetgate.connectors.proxy.gateway import Gateway
-from packetgate.connectors.proxy.serving import open_gateway
 from packetgate.gate.gate import Gate
-from packetgate.graph.settings import Settings
-from packetgate.state.context import RoutingContext
 from packetgate.tools.catalogue.preferences import Policy, Preferences
 from packetgate.tools.policy.rules import Rule
-
-ADD: dict[str, Any] = {"name": "ledger.add_entry", "arguments": {"text": "x"}}
 
 
 async def events(gateway: Gateway) -> list[str]:
@@ -42,7 +38,7 @@ async def events(gateway: Gateway) -> list[str]:
     return [row.entry.event for row in await gateway.gate.journal.event_entries(*names)]
 
 
-async def test_an_approved_write_runs_and_is_journaled(tmp_path: Path, kind: ClientKind, written: list[str]) -> None:
+async def test_an_approved_write_runs_and_is_journaled(tmp_path: Path, kind: Protocol, written: list[str]) -> None:
     async with proxy_client(
         tmp_path, ledger_server(written), kind=kind, answer=lambda *_: "yes", allow_write_tools=True
     ) as talk:
@@ -55,36 +51,20 @@ async def test_an_approved_write_runs_and_is_journaled(tmp_path: Path, kind: Cli
         assert (len(talk.asked), written) == (2, ["x", "y"])
 
 
-@pytest.mark.parametrize(
-    ("answer", "fastest_person_s", "status", "event"),
-    [
-        (None, 0.0, "user_denied", "call_denied"),
-        ("no", 3600.0, "user_denied", "call_denied"),
-        (None, 3600.0, "skipped", "call_skipped"),
-    ],
-    ids=["declined", "no", "declined at once"],
-)
-async def test_only_a_persons_answer_denies_a_call(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: ClientKind,
-    written: list[str],
-    answer: str | None,
-    fastest_person_s: float,
-    status: str,
-    event: str,
+@pytest.mark.parametrize("answer", [None, "no"], ids=["declined", "no"])
+async def test_a_denied_call_does_not_run(
+    tmp_path: Path, kind: Protocol, written: list[str], answer: str | None
 ) -> None:
-    monkeypatch.setattr(calling, "FASTEST_PERSON_S", fastest_person_s)
     async with proxy_client(
         tmp_path, ledger_server(written), kind=kind, answer=lambda *_: answer, allow_write_tools=True
     ) as talk:
         result = await talk.call("call_changing_tool", **ADD)
-        assert (result.is_error, result.structured["status"], written) == (True, status, [])
-        assert await events(talk.gateway) == ["call_proposed", event]
+        assert (result.is_error, result.structured["status"], written) == (True, "user_denied", [])
+        assert await events(talk.gateway) == ["call_proposed", "call_denied"]
 
 
 async def test_without_elicitation_the_refusal_says_how_to_allow_the_call(
-    tmp_path: Path, kind: ClientKind, written: list[str]
+    tmp_path: Path, kind: Protocol, written: list[str]
 ) -> None:
     async with proxy_client(tmp_path, ledger_server(written), kind=kind, allow_write_tools=True) as talk:
         for _ in range(2):
@@ -98,16 +78,10 @@ async def test_without_elicitation_the_refusal_says_how_to_allow_the_call(
 
 @pytest.mark.parametrize("answer", ["yes", "no"])
 async def test_a_terminal_answers_a_pending_call_and_its_result_is_returned_once(
-    cli: CommandLine, kind: ClientKind, answer: str
+    cli: CommandLine, kind: Protocol, answer: str
 ) -> None:
     call = {"name": "ai.write", "arguments": {"path": "new.txt", "content": "hello", "mode": "overwrite"}}
-    (cli.folder / "mcp.json").write_text('{"builtin": true}')
-    settings = Settings(mcp_config=cli.folder / "mcp.json", home=cli.home, root=cli.folder)
-    async with (
-        open_gateway(settings, ProxyConfig(), RoutingContext(allow_write_tools=True)) as gateway,
-        served(gateway) as url,
-        talking(gateway, url, kind) as talk,
-    ):
+    async with configured_client(cli.folder, cli.home, {}, kind, allow_write_tools=True) as talk:
         refused = await talk.call("call_changing_tool", **call)
         session = re.search(r"answer --session ([\w-]+)", refused.text)
         assert session
@@ -120,7 +94,7 @@ async def test_a_terminal_answers_a_pending_call_and_its_result_is_returned_once
         assert "packetgate answer" in (await talk.call("call_changing_tool", **call)).text
 
 
-async def test_policy_rules_allow_and_deny_by_channel(tmp_path: Path, kind: ClientKind, written: list[str]) -> None:
+async def test_policy_rules_allow_and_deny_by_channel(tmp_path: Path, kind: Protocol, written: list[str]) -> None:
     policy = Policy(
         rules=[
             Rule.model_validate({"effect": "allow", "tool": "ledger.add_entry", "channels": ["proxy"]}),
@@ -137,25 +111,23 @@ async def test_policy_rules_allow_and_deny_by_channel(tmp_path: Path, kind: Clie
 
 
 async def test_a_remembered_answer_applies_to_its_client_after_a_restart(
-    tmp_path: Path, kind: ClientKind, written: list[str]
+    tmp_path: Path, kind: Protocol, written: list[str]
 ) -> None:
-    tokens = {f"{name}-token-0123456789": name for name in ("ide", "desk")}
-    ide, desk = tokens
     preferences = Preferences(policy=Policy(remember="always"))
     visits_by_process = (
-        ((ide, True, "oak"), (ide, False, "elm"), (desk, True, "ash")),
-        ((desk, False, "yew"), (ide, False, "fir")),
+        ((IDE, True, "oak"), (IDE, False, "elm"), (DESK, True, "ash")),
+        ((DESK, False, "yew"), (IDE, False, "fir")),
     )
     for visits in visits_by_process:
         async with (
             gateway_over(ledger_server(written), home=tmp_path, preferences=preferences, allow_write_tools=True) as gw,
-            served(gw, tokens) as url,
+            served(gw, TOKENS) as url,
         ):
             for token, is_asked, text in visits:
                 async with talking(gw, url, kind, lambda *_: "always", token) as talk:
                     add = {"name": "ledger.add_entry", "arguments": {"text": text}}
                     assert not (await talk.call("call_changing_tool", **add)).is_error
-                    assert [f"asked by {tokens[token]} in proxy" in question for question in talk.asked] == [
+                    assert [f"asked by {TOKENS[token]} in proxy" in question for question in talk.asked] == [
                         True
                     ] * is_asked
     assert written == ["oak", "elm", "ash", "yew", "fir"]
@@ -195,7 +167,7 @@ async def test_internal_errors_are_logged_and_refusals_are_not(
         raise OSError("the disk is full")
 
     try:
-        async with proxy_client(tmp_path, ledger_server(written), kind=LEGACY) as talk:
+        async with proxy_client(tmp_path, ledger_server(written)) as talk:
             for name in ("ledger.raed", "ledger.add_entry"):
                 assert (await talk.call("call_read_tool", name=name)).is_error
             assert records == []
