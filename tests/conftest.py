@@ -55,7 +55,7 @@ def scripted_openai() -> Iterator[ScriptedOpenAI]:
 
 @pytest.fixture(scope="session")
 def langgraph_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[LangGraphServer]":
-    """`langgraph dev` without a model and without a network; its log must contain no alarm."""
+    """`langgraph dev` without a model; its log must contain no alarm."""
     from support.langgraph_server import serve_langgraph
 
     with serve_langgraph(tmp_path_factory.mktemp("langgraph")) as server:
@@ -73,7 +73,7 @@ def langgraph_server_with_model(
     with serve_scripted_openai() as scripted:
         model = dict.fromkeys(("PACKETGATE_LITE", "PACKETGATE_PRIME"), "openai:scripted?enable_thinking=false")
         folder = tmp_path_factory.mktemp("langgraph_with_model")
-        with serve_langgraph(folder, isolated=False, OPENAI_BASE_URL=scripted.base_url, **model) as server:
+        with serve_langgraph(folder, OPENAI_BASE_URL=scripted.base_url, **model) as server:
             yield server, scripted
             assert not server.alarms()
 

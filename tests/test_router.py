@@ -1,8 +1,6 @@
 """The Python API: functions, LangChain tools and MCP servers in one router."""
 
 import asyncio
-import json
-import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.sqlite import SqliteStore
 from langgraph.types import Command
+from support.clock_server import Clock
 from support.prompts import call, review
 
 from packetgate.deciders.protocols import Review
@@ -142,15 +141,13 @@ def test_tools_of_all_kinds_can_be_combined(tmp_path: Path):
         """List the flower beds of the garden."""
         return "roses, tulips"
 
-    script = Path(__file__).parent / "support" / "clock_server.py"
-    entry = {"command": sys.executable, "args": [str(script)]}
-    file = tmp_path / "mcp.json"
-    file.write_text(json.dumps({"mcpServers": {"clock": entry}}))
+    file = Clock(tmp_path).configure(tmp_path / "mcp.json")
     with create_router(tools=[list_late_orders, convert_money, server, str(file)], root=tmp_path) as router:
         turn = router.invoke("List the flower beds of the garden")
         servers = {one.name: one.state for one in turn.packet.context.servers}
     assert "roses" in turn.answer
-    assert servers == {"functions": "ready", "garden": "ready", "clock": "ready"}
+    assert {"functions", "garden", "clock"} <= {*servers}
+    assert {*servers.values()} == {"ready"}
 
 
 @pytest.mark.reflex
@@ -275,18 +272,6 @@ def test_a_caller_can_pass_a_reviewer(shop: Shop):
         asked.question.approve()
     assert skipped.calls[0].status is ToolExecutionStatus.SKIPPED
     assert shop.cancelled == ["A-17"]
-
-
-@pytest.mark.reflex
-def test_an_error_in_a_passed_reviewer_approves_nothing_and_is_named(shop: Shop):
-    async def broken(*given: object) -> Review:
-        raise KeyError("euros")
-
-    with create_router(tools=shop.tools(), deciders={"reviewer": broken}, settings=WRITES) as router:
-        turn = router.invoke("Cancel order A-17")
-    assert [one.message for one in turn.packet.metrics.errors] == ["the review failed: KeyError: 'euros'"]
-    assert turn.calls[0].review_confidence == 0
-    assert shop.cancelled == []
 
 
 @pytest.mark.reflex

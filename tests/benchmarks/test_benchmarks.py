@@ -1,17 +1,12 @@
 """The benchmarks run and print ratios. No test checks the size of a ratio, because it depends on the machine."""
 
 import json
-from functools import partial
 
 import pytest
 
 from benchmarks import overhead, startup
 from benchmarks.mcp_calls import __main__ as calls
-from benchmarks.ratio import LEAST, Ratio, interleaved, show
-from benchmarks.ready import grown, office_tools
-from packetgate.ranking.ranking import ranking_of
-from packetgate.reflex.meaning.encoder import encoded_text
-from packetgate.reflex.meaning.ranker import SemanticIndex
+from benchmarks.ratio import Ratio, show
 
 
 @pytest.fixture(autouse=True)
@@ -29,26 +24,6 @@ def test_a_ratio_is_the_median_of_its_pairs() -> None:
     assert first == "x: 3.00 times the base (1.00 to 9.00), goal 2.0"
     assert second == "  cost 30.0 ms, base 10.0 ms, median of 3 interleaved runs"
     assert third == "  ms: rest 1.0"
-
-
-async def test_sides_run_in_turns_and_warm_up_rounds_do_not_count() -> None:
-    order: list[str] = []
-
-    async def side(name: str) -> float:
-        order.append(name)
-        return float(len(order))
-
-    took = await interleaved({"a": partial(side, "a"), "b": partial(side, "b")}, runs=2, warm_up=1)
-    assert "".join(order) in {"abbaab", "baabba"}
-    assert sorted(took["a"] + took["b"]) == [3.0, 4.0, 5.0, 6.0]
-
-
-async def test_slow_work_is_measured_only_a_few_times() -> None:
-    async def slow() -> float:
-        return 1.0
-
-    took = await interleaved({"slow": slow}, runs=100, patience_s=0.0)
-    assert len(took["slow"]) == LEAST
 
 
 def test_a_turn_is_compared_with_the_agent_and_with_empty_nodes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,15 +71,3 @@ def test_calls_are_measured_and_missing_libraries_are_reported(
         ("two calls, judged and journaled", calls.SDK),
     ]
     assert "langchain-mcp-adapters is left out: " in capfd.readouterr().err
-
-
-def test_copied_tools_have_the_vectors_of_their_originals() -> None:
-    originals = office_tools()[:3]
-    catalogue = grown(originals, 5)
-    name, copy = originals[0].name, f"{originals[0].name}_1"
-    assert sorted(catalogue) == sorted([*(one.name for one in originals), *(f"{one.name}_1" for one in originals[:2])])
-    index = ranking_of(catalogue).index
-    assert isinstance(index, SemanticIndex)
-    near = index.nearness("anything", [name, copy])
-    assert near[name] == near[copy]
-    assert encoded_text(catalogue[copy]) != encoded_text(originals[0])

@@ -2,51 +2,21 @@
 
 from typing import Any
 
-import httpx
 import pytest
+from contract.model import ScriptedModel
 from fastmcp import Client, FastMCP
 from fastmcp.client.transports import FastMCPTransport
-from fastmcp.experimental.transforms.jev_search import JevSearchTransform
 from fastmcp.server.middleware.caching import ResponseCachingMiddleware
 from fastmcp.server.transforms.search import BM25SearchTransform
 from langchain.agents import create_agent
 from langchain.agents.middleware import AutoModeMiddleware, LLMToolSelectorMiddleware
 from langchain_core._api import suppress_langchain_beta_warning
 from langchain_core.decisions import BaseDecisionModel, ClassifierResponse
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import Runnable
+from langchain_core.messages import HumanMessage
 from langchain_core.tools import BaseTool, tool
-from langchain_core.utils.function_calling import convert_to_openai_tool
-from langchain_openai.decisions import OpenAIDecisions
-from langchain_openai.middleware import OpenAIAutoModeMiddleware
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse
-from starlette.routing import Route
 
 with suppress_langchain_beta_warning():
     from langchain.mcp import MCPAdapter
-
-
-class Scripted(BaseChatModel):
-    """Makes the calls of the next step, and answers without calls after the last step."""
-
-    steps: list[list[tuple[str, dict[str, Any]]]]
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    def bind_tools(self, tools: Any, **options: Any) -> Runnable[Any, AIMessage]:
-        return self.bind(tools=[convert_to_openai_tool(one) for one in tools])
-
-    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **options: Any) -> ChatResult:
-        shown = options["tools"][0]["function"]["name"]  # the selector asks by a tool of its own name
-        step = self.steps.pop(0) if self.steps else []
-        calls = [{"name": name or shown, "args": args, "id": f"{name}{len(self.steps)}"} for name, args in step]
-        return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=calls))])
 
 
 def read_and_wipe(ran: list[str]) -> list[BaseTool]:
@@ -69,8 +39,8 @@ def read_and_wipe(ran: list[str]) -> list[BaseTool]:
 
 async def test_langchain_runs_a_tool_that_its_selector_omitted() -> None:
     ran: list[str] = []
-    select = [("", {"tools": ["read"]})]
-    model = Scripted(steps=[select, [("wipe", {})], select])
+    select = [("ToolSelectionResponse", {"tools": ["read"]})]
+    model = ScriptedModel(steps=[select, [("wipe", {})], select])
     agent = create_agent(model, read_and_wipe(ran), middleware=[LLMToolSelectorMiddleware()])
     await agent.ainvoke({"messages": [HumanMessage("Read it")]})
     assert ran == ["wipe"]
@@ -99,37 +69,6 @@ async def test_fastmcp_runs_a_tool_that_no_search_returned() -> None:
     assert ran == ["wipe"]
 
 
-def reader_and_wiper() -> Scripted:
-    return Scripted(steps=[[("read", {}), ("wipe", {})]])
-
-
-@pytest.mark.parametrize(("probability", "expected"), [(0.49, ["read", "wipe"]), (0.5, ["read"])])
-async def test_langchains_auto_mode_reviews_only_listed_tools_and_never_asks(
-    probability: float, expected: list[str]
-) -> None:
-    ran: list[str] = []
-    judged = []
-
-    async def decide(request: Request) -> JSONResponse:
-        (question,) = (await request.json())["questions"]
-        judged.append(question["name"])
-        answer = {"name": question["name"], "type": "predicate", "probability": probability}
-        return JSONResponse({"model": "scripted", "answers": [answer]})
-
-    api = Starlette(routes=[Route("/v1/decisions", decide, methods=["POST"])])
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(api)) as client:
-        with suppress_langchain_beta_warning():
-            decisions = OpenAIDecisions(
-                model="scripted", api_key="none", base_url="http://decisions/v1", http_async_client=client
-            )
-            auto_mode = OpenAIAutoModeMiddleware(tools=["wipe"], model=decisions)
-        agent = create_agent(reader_and_wiper(), read_and_wipe(ran), middleware=[auto_mode])
-        done = await agent.ainvoke({"messages": [HumanMessage("Read it")]})
-    assert ran == expected
-    assert len(judged) == 1
-    assert "__interrupt__" not in done
-
-
 class Judge(BaseDecisionModel):
     """Gives every call the same risk."""
 
@@ -149,17 +88,12 @@ class Judge(BaseDecisionModel):
 async def test_auto_mode_with_a_decision_model_never_asks(risk: float, expected: list[str]) -> None:
     ran: list[str] = []
     auto_mode = AutoModeMiddleware(tools=["wipe"], classifier=Judge(risk=risk))
-    done = await create_agent(reader_and_wiper(), read_and_wipe(ran), middleware=[auto_mode]).ainvoke(
+    model = ScriptedModel(steps=[[("read", {}), ("wipe", {})]])
+    done = await create_agent(model, read_and_wipe(ran), middleware=[auto_mode]).ainvoke(
         {"messages": [HumanMessage("Read it")]}
     )
     assert ran == expected
     assert "__interrupt__" not in done
-
-
-def test_fastmcps_model_search_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TYPESAFE_API_KEY", raising=False)
-    with pytest.raises(ValueError, match="needs a TypeSafe API key"):
-        JevSearchTransform()
 
 
 async def test_langchains_adapter_opens_a_session_per_call_by_default() -> None:

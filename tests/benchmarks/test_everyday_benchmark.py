@@ -10,7 +10,6 @@ from support.programs import require
 
 from benchmarks.everyday.__main__ import main
 from benchmarks.everyday.asked import SERVERS, Asked, read_asked
-from benchmarks.everyday.figures import figures
 from benchmarks.everyday.judging import Moment, Verdict, judged
 from benchmarks.everyday.playing import Made, Played
 from benchmarks.everyday.world import World
@@ -60,11 +59,6 @@ def test_a_request_with_the_expected_effect_ends_well(world: World):
     assert (verdict.outcome, verdict.problems) == ("well", ())
 
 
-def test_an_answer_without_a_call_does_not_count(world: World):
-    assert judge(world, shown="todo", answer=["todo"]).outcome == "declined"
-    assert judge(world, shown="I am Packetgate", answer=["packetgate"], calls=0).outcome == "well"
-
-
 def test_a_question_ends_well_if_it_is_expected(world: World):
     assert judge(world, shown="Which file?", questions=1).outcome == "asked"
     assert judge(world, shown="Which file?", questions=1, asks=True, answer=["file"]).outcome == "well"
@@ -101,14 +95,6 @@ def test_an_unwanted_change_is_wrong_with_any_answer(world: World):
     assert judge(world, memory=["Mira"]).wrong == "changed"
     world.reset()
     assert judge(world, calls=0).outcome == "well", "everything is as it was"
-
-
-def test_confidence_is_counted_for_calls_that_ran(world: World):
-    right, other = judge(world, made()), judge(world, made(), made(confidence=0.75), shown="x", answer=["y"])
-    builtin, whole = figures([right, other])
-    assert (builtin["name"], whole["name"], whole["requests"]) == ("builtin", "all", 2)
-    assert (whole["well"], whole["wrong"], whole["wrong_answer"], whole["calls"]) == (1, 1, 1, 3)
-    assert [(one["low"], one["count"], one["right"]) for one in whole["bins"]] == [(0.7, 1, 0.0), (0.9, 2, 0.5)]
 
 
 def test_the_requests_are_valid():

@@ -1,13 +1,11 @@
 """The benchmark of what must not fall: parts that cannot run say so, and a comparison names what fell."""
 
-import importlib
 import json
 from pathlib import Path
 
 import pytest
 
 from benchmarks import fence
-from benchmarks.crossing import Crossed
 
 
 def rows(**values: float) -> dict[str, object]:
@@ -52,15 +50,3 @@ def test_parts_are_added_to_the_file_of_the_same_commit(tmp_path: Path, monkeypa
     stored = json.loads(out.read_text())["parts"]
     assert "--data" in stored["ranking"]["cannot_run"]
     assert stored["crossing"]["rows"]["packetgate"]["functions"] > 100
-
-
-def test_only_named_functions_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = tmp_path / "crossed_sample"
-    package.mkdir()
-    (package / "__init__.py").write_text("def squares(n):\n    return sum([(lambda: x * x)() for x in range(n)])\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    sample = importlib.import_module("crossed_sample")
-
-    with Crossed("crossed_sample") as found:
-        assert sample.squares(4) == 14
-    assert found.figures == {"functions": 1, "calls": 1, "files": 1}

@@ -1,6 +1,5 @@
 """The benchmark of the gate: real routing with small catalogues, and figures calculated by hand."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +7,9 @@ import pytest
 from support.tool_specs import files_catalogue
 
 from benchmarks.gate.figures import Point, judged, outcomes, sweep
-from benchmarks.gate.runs import Run, Selector, read_runs, routed, write_runs
-from benchmarks.gate.sets import Labelled, bfcl, own_requests
+from benchmarks.gate.runs import Run, Selector, read_runs, routed
+from benchmarks.gate.sets import Labelled, own_requests
 from packetgate.deciders.choosing import reflex_deciders
-from packetgate.state.errors import InputError
 from packetgate.state.routing import Risk
 from packetgate.tools.evaluation.calibration import Bin, calibration_error, reliability
 
@@ -27,11 +25,6 @@ async def only(request: str, selector: Selector, *wanted: str) -> Run:
     asked = Labelled(request, FILES, frozenset(wanted))
     (run,) = [run async for run in routed([asked], reflex_deciders(), selector)]
     return run
-
-
-def rows(path: Path, *objects: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(map(json.dumps, objects)) + "\n")
 
 
 async def test_a_request_is_routed_up_to_the_gate():
@@ -55,13 +48,6 @@ async def test_the_careless_selector_always_calls_and_made_up_values_do_not_pass
     assert run.review < 0.7
     assert run.outcome in {"asked", "skipped"}
     assert run == await only("Hello!", "careless")
-
-
-def test_several_calls_are_right_only_if_all_are_right():
-    assert ran("a", "a").right
-    assert not ran("a", "b").right
-    assert not ran().right
-    assert ran("b", wanted="a b").right
 
 
 def test_bins_count_calls_and_their_share_of_right_calls():
@@ -100,32 +86,3 @@ def test_the_recorded_runs_cover_our_requests_with_both_selectors():
         assert kept == [(one.text, set(one.wanted)) for one in own]
     assert all(one.wanted <= set(one.catalogue) for one in own)
     assert sum(not one.wanted for one in own) == 24
-
-
-def test_runs_are_stored_and_an_invalid_file_is_named(tmp_path: Path):
-    path = tmp_path / "runs.jsonl"
-    runs = [ran("a", outcome="asked", review=0.5), ran()]
-    write_runs(path, runs)
-    assert read_runs(path) == runs
-    path.write_text('{"selector": "nobody"}\n')
-    with pytest.raises(InputError, match=r"runs\.jsonl: not a file of recorded runs"):
-        read_runs(path)
-
-
-def test_a_sample_of_bfcl_covers_the_whole_file(tmp_path: Path):
-    sides = {"side": {"type": "float"}, "unit": {"type": "any"}}
-    parameters = {"type": "dict", "required": ["side"], "properties": sides}
-    tool = {"name": "area.get", "description": "The area.", "parameters": parameters}
-    questions = [
-        {"id": str(n), "question": [[{"role": "user", "content": f"Area {n}"}]], "function": [tool]} for n in range(9)
-    ]
-    rows(tmp_path / "bfcl_v4" / "multiple.jsonl", *questions)
-    rows(tmp_path / "bfcl_v4" / "possible_answer" / "multiple.jsonl",
-         *({"id": str(n), "ground_truth": [{"area.get": {"side": [n]}}]} for n in range(9)))  # fmt: skip
-    for name in ("live_multiple", "irrelevance"):
-        rows(tmp_path / "bfcl_v4" / f"{name}.jsonl", questions[0])
-    taken = bfcl(tmp_path, each=3)
-    assert [one.text for one in taken] == ["Area 0", "Area 3", "Area 6", "Area 0", "Area 0"]
-    assert [set(one.wanted) for one in taken] == [{"bfcl.area.get"}] * 3 + [set(), set()]
-    schema = taken[0].catalogue["bfcl.area.get"].input_schema
-    assert (schema["type"], schema["properties"]) == ("object", {"side": {"type": "number"}, "unit": {}})

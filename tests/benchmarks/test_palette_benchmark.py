@@ -1,25 +1,15 @@
 """The benchmark of palettes: its counts, and a run. The speed is not tested, because it depends on the machine."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 from support.tool_specs import files_catalogue
 
 from benchmarks.palette.__main__ import fastmcp_in_full, measure, packetgate
 from benchmarks.ranking.data import Query
 
-REPOSITORY = Path(__file__).parents[2]
 FILES = files_catalogue()
 QUERIES = [
     Query("read a file", (frozenset({"files.read_file"}),)),
     Query("write a file, and do something that no tool does", (frozenset({"files.write_file"}), frozenset({"gone"}))),
 ]
-
-
-def run(*args: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "benchmarks.palette", *map(str, args)]
-    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
 
 
 def test_found_tools_are_counted():

@@ -1,18 +1,15 @@
 """The benchmark of rankings: its input, its figures, and a run. The speed depends on the machine and is not tested."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.ranking.__main__ import measure, ndcg, recall
+from benchmarks.ranking.__main__ import ndcg, recall
 from benchmarks.ranking.data import Query, read_queries, read_tools
 from packetgate.state.errors import InputError
 
-REPOSITORY = Path(__file__).parents[2]
 TOOLS: list[Any] = [
     {"id": "sky/forecast", "server": "sky", "name": "forecast", "description": "Weather of the coming days.",
      "input_schema": {"type": "object", "properties": {"city": {"type": "string", "description": "Which city."}}}},
@@ -25,11 +22,6 @@ def write(path: Path, *rows: Any) -> Path:
     path.parent.mkdir(exist_ok=True)
     path.write_text("\n".join(json.dumps(row) for row in rows) + "\n\n", encoding="utf-8")
     return path
-
-
-def run(*args: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "benchmarks.ranking", *map(str, args)]
-    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(
@@ -89,21 +81,6 @@ def test_every_form_of_a_label_is_understood(tmp_path: Path):
     ]
 
 
-def test_functions_of_all_questions_are_pooled_and_matched_with_their_answers(tmp_path: Path):
-    say = [[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Roll, then flip."}]]
-    dice = {"name": "dice.roll", "description": "Roll.", "parameters": {"type": "dict", "properties": {}}}
-    coin = {"name": "flip", "description": "Flip."}
-    path = write(
-        tmp_path / "f.jsonl",
-        {"id": "1", "question": say, "function": [dice, coin]},
-        {"id": "2", "question": say, "function": [coin]},
-    )
-    write(tmp_path / "possible_answer" / "f.jsonl", {"id": "1", "ground_truth": [{"dice.roll": {}}, {"flip": {}}]})
-    tools = read_tools([path])
-    assert list(tools) == ["dice.roll", "flip"]
-    assert read_queries([path], tools) == [Query("Roll, then flip.", (frozenset({"dice.roll"}), frozenset({"flip"})))]
-
-
 def test_recall_and_gain_count_each_needed_tool_once():
     query = Query("x", (frozenset({"a", "b"}), frozenset({"c"})))
     assert recall(["a"], query) == 0.5
@@ -111,11 +88,3 @@ def test_recall_and_gain_count_each_needed_tool_once():
     assert ndcg(["a", "c"], query) == ndcg(["c", "b"], query) == 1.0
     assert ndcg(["a", "b"], query) < ndcg(["a", "z", "c"], query) < 1.0
     assert ndcg([], query) == recall([], query) == 0.0
-
-
-def test_every_ranking_receives_every_request():
-    queries = [Query(str(number), (frozenset({"1"}),)) for number in range(4)]
-    figures = measure({"echo": lambda request: [request], "silent": lambda _: []}, queries)
-    assert figures["echo"].summary()["recall@1"] == 0.25
-    assert figures["silent"].summary()["recall@10"] == 0.0
-    assert len(figures["silent"].took_ms) == 4

@@ -3,17 +3,12 @@
 import json
 from typing import Any
 
-import pytest
-from langchain_core.messages import HumanMessage, SystemMessage
-from support.packets import FILES, packet, tool
+from support.packets import FILES, tool
 
 from benchmarks.tokens.__main__ import measure
 from benchmarks.tokens.counting import count, openai_tools
-from benchmarks.tokens.others import fastmcp_searches, langchain_selections
-from benchmarks.tokens.packetgate import Asked, asked_for, in_full, selections
+from benchmarks.tokens.packetgate import Asked, in_full, selections
 from benchmarks.tokens.sets import Measured
-from packetgate.deciders.language.selection_form import selection_form
-from packetgate.ranking.choice import palette_text
 from packetgate.tools.catalogue.catalogue import Catalogue
 
 REQUEST = "Search the files for the word kettle"
@@ -53,37 +48,6 @@ async def test_each_part_of_packetgates_prompt_is_counted():
     shown = [name for name, spec in MANY.items() if spec.brief_line.split(":")[0] + ":" in asked.tool_part]
     assert 0 < len(shown) < len(MANY)
     assert json.loads(asked.form) == {"type": "json_object"}  # OpenAI does not accept schemas with alternatives
-
-
-def test_unsent_parts_are_not_counted():
-    turn, form = packet(REQUEST), selection_form(list(FILES.values()), 1)
-    ledger, palette = FILES.long_ledger, palette_text(turn.context.palette, FILES)
-    sent = asked_for(turn, FILES, [SystemMessage(f"{ledger}\n\n{palette}"), HumanMessage(REQUEST)], form)
-    assert sent.tool_part == f"{ledger}\n{palette}"
-    for text in (ledger, palette, f"{ledger} {palette} {palette}"):
-        with pytest.raises(RuntimeError, match="do not stand once each"):
-            asked_for(turn, FILES, [SystemMessage(text), HumanMessage(REQUEST)], form)
-
-
-async def test_langchains_prompt_contains_every_tool_and_the_request():
-    text = await only(langchain_selections(FILES, [REQUEST]))
-    system, request, schema = text.split("\n")
-    assert "select the most relevant tools" in system
-    assert request == REQUEST
-    (answer,) = json.loads(schema)
-    offered = answer["function"]["parameters"]["properties"]["tools"]["items"]["anyOf"]
-    assert {one["const"]: one["description"] for one in offered} == {name: one.full for name, one in FILES.items()}
-
-
-async def test_fastmcps_search_sends_its_own_tools_and_its_results():
-    found, nothing = [text async for text in fastmcp_searches(MANY, [REQUEST, "qqqq"])]
-    shown, result = found.split("\n")
-    assert nothing == shown
-    assert [one["function"]["name"] for one in json.loads(shown)] == ["search_tools", "call_tool"]
-    tools = json.loads(result)
-    assert tools[0]["name"] == "files.search_files"
-    assert tools[0]["inputSchema"] == FILES["files.search_files"].input_schema
-    assert 1 <= len(tools) <= 5
 
 
 async def test_each_figure_is_a_share_of_the_full_catalogue():

@@ -1,11 +1,9 @@
-import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import plain_server
 from support.clock_server import Clock
+from support.plain_server import configure, entry
 from support.scripted_openai import ScriptedOpenAI
 from support.turn_places import Place
 
@@ -41,27 +39,17 @@ def _here(model: ScriptedOpenAI, folder: Path, monkeypatch: pytest.MonkeyPatch) 
     return Place(settings, model, clock, root)
 
 
-SLOW_SERVER = f"""
-import asyncio, os, pathlib, sys
-sys.path[0] = {str(Path(plain_server.__file__).parent)!r}
-from plain_server import PlainServer
-folder = pathlib.Path(sys.argv[1])
-server = PlainServer("weather")
+SLOW_SERVER = """
 @server.reading
 async def get_weather(city):
     "Get the weather of a city."
     (folder / "pid").write_text(str(os.getpid()))
-    while not (folder / "may_answer").exists():
-        await asyncio.sleep(0.01)
-    return f"{{city}}: four owls and a breeze"
-server.run()
+    await folder.until("may_answer")
+    return f"{city}: four owls and a breeze"
 """
 
 
 @pytest.fixture
 def slow_weather(tmp_path: Path) -> Path:
     """An `mcp.json` with a server that answers once the file `may_answer` exists."""
-    file = tmp_path / "mcp.json"
-    entry = {"command": sys.executable, "sandbox": "off", "args": ["-c", SLOW_SERVER, str(tmp_path)], "trusted": True}
-    file.write_text(json.dumps({"mcpServers": {"weather": entry}}))
-    return file
+    return configure(tmp_path / "mcp.json", weather=entry(SLOW_SERVER, tmp_path))

@@ -1,12 +1,12 @@
 """Files that tools return are named in the answer; their bytes are only in a private file."""
 
-import json
 import stat
 from pathlib import Path
 
 import pytest
 from support.command_line import CommandLine, Outcome
-from support.media_server import BLOB, PAGE, PNG, WAV, encoded, entry
+from support.media_server import BLOB, PAGE, PNG, SCRIPT, WAV, encoded
+from support.plain_server import configure, entry
 
 from packetgate.state.packet import read_packet
 from packetgate.state.routing import ResultAttachment
@@ -14,7 +14,7 @@ from packetgate.state.routing import ResultAttachment
 
 @pytest.fixture
 def media(cli: CommandLine) -> CommandLine:
-    (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"media": entry()}, "builtin": True}))
+    configure(cli.folder / "mcp.json", builtin=True, media=entry(SCRIPT))
     return cli
 
 

@@ -2,13 +2,12 @@
 
 import base64
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support import office_server
 from support.command_line import CommandLine, Outcome
+from support.office_server import office_entry
+from support.plain_server import configure
 from support.scripted_openai import ScriptedOpenAI
 
 SECRET = "the vault opens with 7391-karo-4417"
@@ -27,8 +26,7 @@ def review() -> str:
 def office(cli: CommandLine) -> CommandLine:
     """Return the command in a folder with a secret file and a trusted office server."""
     (cli.folder / "vault.txt").write_text(SECRET)
-    entry = {"command": sys.executable, "args": [str(Path(office_server.__file__)), str(cli.folder)], "trusted": True}
-    (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"office": entry}, "builtin": True}))
+    configure(cli.folder / "mcp.json", builtin=True, office=office_entry(cli.folder))
     return cli
 
 

@@ -1,7 +1,6 @@
 """The four ways to a tool: graph, library, middleware and proxy. Each door makes the same calls, and tells the same."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import mcp_types
-import uvicorn
 from contract.internals import open_proxy
 from contract.model import ScriptedModel
 from contract.office import Made, Office
@@ -21,6 +19,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
+from support.mcp_servers import serving
+from support.plain_server import configure
 
 import packetgate
 from packetgate.deciders.protocols import Review
@@ -124,19 +124,6 @@ class Door(Protocol):
         ...
 
 
-class AgentDoor(Door, Protocol):
-    """A door whose questions are interrupts of a graph, so that other processes can answer them."""
-
-    @property
-    def graph(self) -> Any:
-        """The graph with its checkpoints."""
-        ...
-
-    async def reply(self, asked: Question, *answers: Answer, thread: str = "one") -> Outcome:
-        """Answer a question that may have been asked by another process, or answered before."""
-        ...
-
-
 @asynccontextmanager
 async def open_door(name: str, office: Office, setup: Setup) -> AsyncIterator[Any]:
     """Open a door to an office."""
@@ -197,7 +184,7 @@ class _RouterDoor:
 
     @classmethod
     async def open(cls, office: Office, setup: Setup, stack: AsyncExitStack) -> Any:
-        model = ScriptedModel(steps=[], told=[], answer=setup.answer)
+        model = ScriptedModel(steps=[], answer=setup.answer)
 
         async def review(packet: Any, catalogue: Any, context: Any) -> Review:
             if isinstance(setup.confidence, Exception):
@@ -298,21 +285,8 @@ class _LibraryDoor(_RouterDoor):
 
 async def _served(office: Office, setup: Setup, stack: AsyncExitStack) -> Path:
     """Serve the office over HTTP as a server that is not trusted, and return its `mcp.json`."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    app = office.server().http_app(path="/mcp", transport="http")
-    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1, ws="none"))
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-    running = asyncio.create_task(server._serve([listening]))
-
-    async def stop() -> None:
-        server.should_exit = True
-        await running
-
-    stack.push_async_callback(stop)
-    url = f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
-    file = setup.home / "mcp.json"
-    file.write_text(f'{{"mcpServers": {{"office": {{"url": "{url}"}}}}}}')
-    return file
+    address = await stack.enter_async_context(serving(office.server().http_app(path="/mcp")))
+    return configure(setup.home / "mcp.json", office={"url": f"{address}/mcp"})
 
 
 @dataclass
@@ -323,7 +297,7 @@ class _MiddlewareDoor:
 
     @classmethod
     async def open(cls, office: Office, setup: Setup, stack: AsyncExitStack) -> "_MiddlewareDoor":
-        model = ScriptedModel(steps=[], told=[], answer=setup.answer)
+        model = ScriptedModel(steps=[], answer=setup.answer)
         gate = PacketgateMiddleware(
             office.tools(),
             max_tools=setup.shown or 16,

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import Field
 
 
 class ScriptedModel(BaseChatModel):
@@ -16,8 +17,10 @@ class ScriptedModel(BaseChatModel):
     steps: Any
     """A list of steps. A step is a list of calls; it is removed when it is made."""
     answer: str = "That is all."
-    told: Any
+    told: Any = Field(default_factory=list)
     """A list with the text of every prompt."""
+    shown: Any = Field(default_factory=list)
+    """A list with the names of the tools of every prompt."""
     made: int = 0
 
     @property
@@ -30,6 +33,7 @@ class ScriptedModel(BaseChatModel):
     def _generate(self, messages: list[BaseMessage], *_: Any, **options: Any) -> ChatResult:
         self.told.append("\n".join(message.text for message in messages))
         offered = [tool["function"]["name"] for tool in options.get("tools") or ()]
+        self.shown.append(offered)
         step = self.steps.pop(0) if offered and self.steps else []
         calls = []
         for name, args in step:

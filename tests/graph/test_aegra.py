@@ -86,7 +86,7 @@ async def test_threads_complete_when_one_of_two_servers_dies(
         assert not hotel.bookings()
         await asyncio.gather(*map(decide_twice, rooms[:TWICE]))
         asked_again, in_calls = await asyncio.gather(asyncio.gather(*map(decide, rooms[TWICE:])), dies())
-    done = Counter(room for what, room, _ in hotel.lines() if what == "booked")
+    done = Counter(room for what, room, _ in hotel.log if what == "booked")
     with capsys.disabled():
         print(f"\n{THREADS} threads; killed with {in_calls} bookings made and not told; {sum(asked_again)} asked again")  # noqa: T201
     assert in_calls >= 1

@@ -1,10 +1,9 @@
-"""A server with everything that the protocol's conformance suite requires, and a wrapper that removes a prefix."""
+"""A server for the protocol's conformance suite, with what the proxy passes, and a wrapper that removes a prefix."""
 
 import asyncio
 import base64
 import json
 import struct
-import zlib
 from typing import Any
 
 import mcp_types
@@ -15,6 +14,7 @@ from fastmcp.resources import ResourceContent, ResourceResult
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as Sent
 from support.mcp_servers import RawTool
+from support.pictures import png
 
 NAME = "conformance"
 SCHEME = "test://"
@@ -28,46 +28,7 @@ ADDRESS_SCHEMA: dict[str, Any] = {
     "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"}},
     "additionalProperties": False,
 }
-WHO: dict[str, Any] = {
-    "type": "object",
-    "properties": {"username": {"type": "string"}, "email": {"type": "string"}},
-    "required": ["username", "email"],
-}
-DEFAULTS: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "default": "John Doe"},
-        "age": {"type": "integer", "default": 30},
-        "score": {"type": "number", "default": 95.5},
-        "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
-        "verified": {"type": "boolean", "default": True},
-    },
-}
-OPTIONS = ["option1", "option2", "option3"]
-TITLED = [{"const": f"value{number}", "title": f"Value {number}"} for number in (1, 2, 3)]
-CHOICES: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "untitledSingle": {"type": "string", "enum": OPTIONS},
-        "titledSingle": {"type": "string", "oneOf": TITLED},
-        "legacyEnum": {"type": "string", "enum": ["opt1", "opt2", "opt3"], "enumNames": ["One", "Two", "Three"]},
-        "untitledMulti": {"type": "array", "items": {"type": "string", "enum": OPTIONS}},
-        "titledMulti": {"type": "array", "items": {"anyOf": TITLED}},
-    },
-}
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
-PNG = (
-    b"\x89PNG\r\n\x1a\n"
-    + _chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0))
-    + _chunk(b"IDAT", zlib.compress(b"\0\xff\0\0"))
-    + _chunk(b"IEND", b"")
-)
-"""One red dot."""
+PNG = png()
 WAV = b"RIFF" + struct.pack("<I", 38) + b"WAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, 8000, 8000, 1, 8)
 WAV += b"data" + struct.pack("<IH", 2, 0x8080)
 """Two samples of silence."""
@@ -85,14 +46,13 @@ def conformance_server() -> FastMCP[Any]:
     """Return the server."""
     server: FastMCP[Any] = FastMCP(NAME, dereference_schemas=False)
     _add_tools(server)
-    _add_tools_that_talk(server)
     _add_resources(server)
     _add_prompts(server)
     return server
 
 
 def _add_tools(server: FastMCP[Any]) -> None:
-    """Add tools that answer at once, with content of each kind."""
+    """Add tools with content of each kind, and one that reports progress."""
 
     @server.tool(name="test_simple_text")
     def text() -> str:
@@ -125,61 +85,16 @@ def _add_tools(server: FastMCP[Any]) -> None:
         """Get an error."""
         raise ToolError("this tool always fails")
 
-    about = "Get what takes an address."
-    server.add_tool(RawTool(name="json_schema_2020_12_tool", description=about, parameters=ADDRESS_SCHEMA))
-
-
-def _add_tools_that_talk(server: FastMCP[Any]) -> None:
-    """Add tools that send messages or ask during a call."""
-
-    @server.tool(name="test_tool_with_logging")
-    async def logging(ctx: Context) -> str:
-        """Get a text, slowly, with words in the log."""
-        for said in ("begun", "half done", "done"):
-            await ctx.info(said)
-            await asyncio.sleep(PAUSE_S)
-        return "all is logged"
-
     @server.tool(name="test_tool_with_progress")
     async def progress(ctx: Context) -> str:
-        """Get a text, slowly, and hear how far it is."""
+        """Get a text, slowly, and its progress."""
         for done in (0, 50, 100):
             await ctx.report_progress(done, 100)
             await asyncio.sleep(PAUSE_S)
         return "all is done"
 
-    @server.tool(name="test_reconnection")
-    async def reconnection(ctx: Context) -> str:
-        """Get a text after the stream of the answer was closed."""
-        await ctx.close_sse_stream()
-        await asyncio.sleep(PAUSE_S)
-        return "here again"
-
-    @server.tool(name="test_sampling")
-    async def sampling(prompt: str, ctx: Context) -> str:
-        """Get what the client's model says to a prompt."""
-        asked = mcp_types.SamplingMessage(role="user", content=mcp_types.TextContent(text=prompt))
-        said = await ctx.session.create_message([asked], max_tokens=100, related_request_id=ctx.request_id)
-        return f"the model says {said.content}"
-
-    async def asked(ctx: Context, message: str, schema: dict[str, Any]) -> str:
-        said = await ctx.session.elicit_form(message, schema, ctx.request_id)
-        return f"the user says {said.action}: {json.dumps(said.content)}"
-
-    @server.tool(name="test_elicitation")
-    async def elicitation(message: str, ctx: Context) -> str:
-        """Get what the user answers."""
-        return await asked(ctx, message, WHO)
-
-    @server.tool(name="test_elicitation_sep1034_defaults")
-    async def defaults(ctx: Context) -> str:
-        """Get what the user leaves of values that are given."""
-        return await asked(ctx, "Is this right?", DEFAULTS)
-
-    @server.tool(name="test_elicitation_sep1330_enums")
-    async def enums(ctx: Context) -> str:
-        """Get what the user chooses."""
-        return await asked(ctx, "Which of these?", CHOICES)
+    about = "Get what takes an address."
+    server.add_tool(RawTool(name="json_schema_2020_12_tool", description=about, parameters=ADDRESS_SCHEMA))
 
 
 def _add_resources(server: FastMCP[Any]) -> None:

@@ -1,7 +1,6 @@
 """A server process that counts its actions, and turns whose processes are killed during its calls."""
 
 import asyncio
-import json
 import os
 import signal
 import sys
@@ -12,9 +11,9 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from support import plain_server
 from support.killed_turn import forking
 from support.mcp_servers import alive, until
+from support.plain_server import Folder, configure, entry
 
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.turn import Asked, Continue, Finished, Reply, Say, UserInput, run_turn
@@ -23,64 +22,47 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.errors import SessionError
 
 WRITES = RoutingContext(allow_write_tools=True)
-SERVER = f"""
-import asyncio, os, pathlib, sys
-sys.path[0] = {str(Path(plain_server.__file__).parent)!r}
-from plain_server import PlainServer
-folder = pathlib.Path(sys.argv[1])
-server = PlainServer("hotel")
-def note(what, room, key=""):
-    with open(folder / "log", "a") as log:
-        log.write(f"{{what}} {{room}} {{key}}\\n")
+SERVER = """
 async def held(where, room):
-    if (folder / f"hold-{{where}}").exists():
-        note(f"held-{{where}}", room)
-        while (folder / f"hold-{{where}}").exists():
+    if (folder / f"hold-{where}").exists():
+        folder.note("log", f"held-{where} {room} ")
+        while (folder / f"hold-{where}").exists():
             await asyncio.sleep(0.05)
 async def book_room(room, idempotency_key):
     "Book a room."
     await held("before", room)
-    note("booked", room, idempotency_key)
+    folder.note("log", f"booked {room} {idempotency_key}")
     await held("after", room)
-    return f"{{room}} is booked"
+    return f"{room} is booked"
 async def get_price(room):
     "Get the price of a room."
     await held("before", room)
-    note("checked", room)
+    folder.note("log", f"checked {room} ")
     await held("after", room)
-    return f"{{room}} costs nothing"
-with open(folder / "pids", "a") as pids:
-    pids.write(f"{{os.getpid()}}\\n")
+    return f"{room} costs nothing"
+folder.note("pids", os.getpid())
 server.tool(book_room)
 server.reading(get_price)
-server.run()
 """
 
 
-@dataclass(frozen=True)
-class Hotel:
+class Hotel(Folder):
     """The server's folder with its log and its breakpoints."""
-
-    folder: Path
 
     def settings(self, home: Path, database_url: str | None) -> Settings:
         """Return settings with the server configured."""
-        entry = {"command": sys.executable, "sandbox": "off", "args": ["-c", SERVER, str(self.folder)], "trusted": True}
-        config = self.folder / "mcp.json"
-        config.write_text(json.dumps({"mcpServers": {"hotel": entry}}))
+        config = configure(self / "mcp.json", hotel=entry(SERVER, self.path))
         return Settings(home=home, mcp_config=config, database_url=database_url)
 
     @property
     def log(self) -> list[list[str]]:
         """The log: action, room and, for a booking, its key."""
-        file = self.folder / "log"
-        return [line.split(" ") for line in file.read_text().splitlines()] if file.exists() else []
+        return [line.split(" ") for line in self.lines("log")]
 
     @property
     def servers(self) -> list[int]:
         """The process ids of all started servers."""
-        file = self.folder / "pids"
-        return [int(line) for line in file.read_text().split()] if file.exists() else []
+        return [int(line) for line in self.lines("pids")]
 
     def counted(self, room: str) -> Counter[str]:
         """Return the number of actions on a room, by action."""
@@ -92,11 +74,11 @@ class Hotel:
 
     def hold(self, where: str) -> None:
         """Hold every call before its effect, or after it."""
-        (self.folder / f"hold-{where}").touch()
+        (self / f"hold-{where}").touch()
 
     def release(self) -> None:
         """Hold no more calls."""
-        for hold in self.folder.glob("hold-*"):
+        for hold in self.path.glob("hold-*"):
             hold.unlink()
 
 

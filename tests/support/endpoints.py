@@ -5,21 +5,21 @@ import os
 import re
 import signal
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import typer
-import uvicorn
 from openai import AsyncOpenAI
+from support import mcp_servers
 from support.command_line import CommandLine
 from support.fork_server import COMMAND
 from support.mcp_servers import until
 from typer.main import get_command
 
 from packetgate.connectors.clients import ServeConfig, load_clients
-from packetgate.connectors.http import GRACE_S, bind_socket
+from packetgate.connectors.http import GRACE_S
 from packetgate.connectors.options import check_settings, context_for_others, run_settings_from, settings_from
 from packetgate.connectors.serve.command import TOKEN_VARIABLE, open_app, serve
 from packetgate.state.base import new_id
@@ -38,7 +38,7 @@ class Served:
         self.clients.append(client)
         return client
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Close the clients."""
         for client in self.clients:
             await client.close()
@@ -72,19 +72,13 @@ async def serving(cli: CommandLine, *args: str, **variables: str) -> AsyncIterat
         config = load_clients(ServeConfig, settings.preferences_path)
         switches = (given["overrides"], given["allow_writes"], given["allow_commands"])
         context = context_for_others(run_settings_from(settings, *switches))
-        listening = bind_socket("127.0.0.1", 0)
-        async with open_app(settings, config, context, config.tokens(TOKEN_VARIABLE), given["allow_host"] or []) as app:
-            server = uvicorn.Server(
-                uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=GRACE_S, ws="none")
-            )
-            running = asyncio.create_task(server._serve([listening]))
-            served = Served(f"http://127.0.0.1:{listening.getsockname()[1]}/v1")
-            try:
-                yield served
-            finally:
-                await served.close()
-                server.should_exit = True
-                await running
+        tokens = config.tokens(TOKEN_VARIABLE)
+        async with (
+            open_app(settings, config, context, tokens, given["allow_host"] or []) as app,
+            mcp_servers.serving(app, GRACE_S) as address,
+            aclosing(Served(f"{address}/v1")) as served,
+        ):
+            yield served
 
 
 _ALONE = typer.Typer(add_completion=False)
@@ -125,7 +119,7 @@ async def started(cli: CommandLine, *args: str, **variables: str) -> AsyncIterat
         assert found, log.read_text()
         served = Started(found[0], process=process)
         yield served
-        await served.close()
+        await served.aclose()
     finally:
         if process.returncode is None:
             process.terminate()

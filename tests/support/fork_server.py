@@ -1,8 +1,8 @@
 """A process that has imported Packetgate, and forks for every command to save the imports.
 
-A forked process has its own arguments, folder, environment, network,
-standard streams, terminal, signals and exit status. Python and the
-imported packages read the fork server's environment when they start. A command that depends on this needs `cli.start`.
+A forked process has its own arguments, folder, environment, standard streams, terminal, signals and exit status. Python
+and the imported packages read the fork server's environment when they start. A command that depends on this needs
+`cli.start`.
 """
 
 import json
@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import IO
 
 COMMAND = Path(sys.executable).with_name("packetgate")
-NETWORK = Path("/proc/thread-self/ns/net")
 PROCESS = Path(__file__).with_name("fork_server_process.py")
 
 Streams = tuple[int, int, int]
@@ -66,19 +65,14 @@ class ForkServer:
     def start(
         self, args: Sequence[str], folder: Path, environment: Mapping[str, str], streams: Streams, *, terminal: bool
     ) -> Forked:
-        """Start `packetgate` in this thread's network, on three streams; on a terminal it leads its session."""
+        """Start `packetgate` on three streams; on a terminal it leads its session."""
         request = {"args": list(args), "folder": str(folder), "environment": dict(environment), "terminal": terminal}
         payload = json.dumps(request).encode()
         reading, writing = os.pipe()
-        with os.fdopen(writing, "wb") as report, _network().open("rb") as network, self._lock:
-            handed = [report.fileno(), network.fileno(), *streams]
-            socket.send_fds(self._socket, [len(payload).to_bytes(8, "big")], handed)
+        with os.fdopen(writing, "wb") as report, self._lock:
+            socket.send_fds(self._socket, [len(payload).to_bytes(8, "big")], [report.fileno(), *streams])
             self._socket.sendall(payload)
         return Forked(os.fdopen(reading))
-
-
-def _network() -> Path:
-    return NETWORK if NETWORK.exists() else Path(os.devnull)
 
 
 @cache

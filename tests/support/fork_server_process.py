@@ -1,6 +1,5 @@
 """The process of `fork_server.py`: given its socket and the path of the command, it forks for each request."""
 
-import ctypes
 import gc
 import json
 import os
@@ -15,7 +14,6 @@ from typing import Any
 
 import packetgate
 
-CLONE_NEWNET = 0x40000000
 IMPORTED_IN_FUNCTIONS = """
 aiosqlite anyio._backends._asyncio fastmcp.server.context griffe langgraph.store.sqlite.aio prompt_toolkit.shortcuts
 """.split()
@@ -55,7 +53,7 @@ def _load_weights() -> None:
 def serve(channel: socket.socket) -> None:
     """Fork for each request until the other end is closed; return in the forked process, which is then the command."""
     while True:
-        length, handed, _, _ = socket.recv_fds(channel, 8, 5)
+        length, handed, _, _ = socket.recv_fds(channel, 8, 4)
         if not length:
             os._exit(0)
         request = json.loads(_read(channel, int.from_bytes(length, "big")))
@@ -88,13 +86,10 @@ def _stay_behind(report: int, *others: int) -> None:
     os.close(report)
 
 
-def _become(request: dict[str, Any], network: int, *streams: int) -> None:
-    own = Path("/proc/self/ns/net")
-    if own.exists() and not os.path.samestat(own.stat(), os.fstat(network)):
-        assert ctypes.CDLL(None).setns(network, CLONE_NEWNET) == 0
+def _become(request: dict[str, Any], *streams: int) -> None:
     for number, given in enumerate(streams):
         os.dup2(given, number)
-    for one in (network, *streams):
+    for one in streams:
         os.close(one)
     if request["terminal"]:
         os.login_tty(os.dup(0))

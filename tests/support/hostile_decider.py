@@ -61,76 +61,43 @@ class Place:
         secret = self.outside / "secret.txt"
         return [
             *["notes.txt", "made.txt", "deep/er/made.txt", "deep", "made/me.txt", "."] * 5,
-            *("", " ", ".."),
-            *("../outside/secret.txt", "deep/../../outside/secret.txt", "notes.txt/../../outside/new.txt"),
-            *(str(secret), str(self.outside / "new.txt"), str(self.outside), f"{self.root}/../outside/secret.txt"),
-            *(f"{self.root}-not", "~/made.txt", "~root/made.txt", "~nobody-of-that-name/x", "$HOME/made.txt"),
+            *("", " ", "..", "../outside/secret.txt", "notes.txt/../../outside/new.txt", str(self.outside / "new.txt")),
+            *(str(secret), f"{self.root}/../outside/secret.txt", f"{self.root}-not", "~/made.txt", "$HOME/made.txt"),
             *("link/secret.txt", "link/new.txt", "link", "secret-link", "dangling", "deep/../link/secret.txt"),
-            *("notes.txt\0.png", "\0", "../outside/secret.txt\0", "a\nb", "\x1b[2J", "\u202etxt.set"),
-            *("%2e%2e/outside/secret.txt", "..%2foutside%2fsecret.txt", "%252e%252e/outside/secret.txt"),
-            *(
-                "\uff0e\uff0e/outside/secret.txt",
-                "..\uff0foutside\uff0fsecret.txt",
-                "\u2025/outside/secret.txt",
-                "..\u200b/outside",
-            ),
-            *("..\\outside\\secret.txt", f"file://{secret}", f"file:{secret}", f"//{secret}", f"\\\\?\\{secret}"),
-            *(
-                "a/" * 3_000,
-                "x" * 100_000,
-                "/proc/self/environ",
-                f"/proc/self/root{secret}",
-                "/proc/self/cwd/../outside",
-            ),
-            *("/dev/stdin", "/etc/passwd", "C:\\Windows\\win.ini", "new-link/secret.txt", "-rf", "--help"),
+            *("notes.txt\0.png", "../outside/secret.txt\0", "a\nb", "\x1b[2J", "\u202etxt.set"),
+            *("%2e%2e/outside/secret.txt", "..%2foutside%2fsecret.txt", "\uff0e\uff0e/outside/secret.txt"),
+            *("..\u200b/outside", "..\\outside\\secret.txt", f"file://{secret}", f"//{secret}", "a/" * 3_000),
+            *("x" * 100_000, "/proc/self/environ", f"/proc/self/root{secret}", "/etc/passwd", "new-link/secret.txt"),
         ]
 
     def programs(self) -> list[list[str]]:
         """Return what programs are given: words that a shell would act on, shells themselves, ways out."""
-        marker, secret = self.root / MARKER, self.outside / "secret.txt"
+        marker, secret, outside = str(self.root / MARKER), str(self.outside / "secret.txt"), str(self.outside)
         act = f"touch {marker}"
         return [
             *(
                 ["echo", word]
                 for word in (f"$({act})", f"`{act}`", f"x; {act}", f"x\n{act}", f"x && {act}", f"x | {act}")
             ),
-            *(
-                ["echo", *words]
-                for words in ((";", "touch", str(marker)), ("|", "tee", str(marker)), (">", str(marker)))
-            ),
-            *(["echo", word] for word in ("$HOME", "~", "*", "{a,b}", "%PATH%", f"<({act})", f"!{act}")),
-            *([one] for one in (act, f"echo x; {act}", f"A=1 {act}", "A=1", f"$({act})", "", "\0", "echo\0")),
-            ["A=1", "touch", str(marker)],
-            ["sh", "-c", f"touch {self.root}/by-sh"],
-            ["sh", "-c", f"cat {secret}; touch {self.outside}/by-sh"],
-            ["env", "A=1", "touch", "by-env"],
-            ["cat", str(secret)],
-            ["cat", "link/secret.txt"],
-            ["cat", "/proc/self/environ"],
-            ["touch", str(self.outside / "touched")],
-            ["rm", "-rf", str(self.outside)],
-            ["ln", "-sfn", str(self.outside), "new-link"],
-            ["cp", "-r", str(self.outside), "copied"],
-            ["../outside/secret.txt"],
+            *([*"echo ;".split(), "touch", marker], ["echo", ">", marker], ["echo", "*"], ["echo", f"<({act})"]),
+            *([one] for one in (act, f"A=1 {act}", f"$({act})", "", "\0")),
+            *(["sh", "-c", f"touch {self.root}/by-sh"], ["sh", "-c", f"cat {secret}; touch {outside}/by-sh"]),
+            *(["env", "A=1", "touch", "by-env"], ["cat", secret], ["cat", "link/secret.txt"], ["rm", "-rf", outside]),
+            *(["touch", f"{outside}/touched"], ["ln", "-sfn", outside, "new-link"], ["cp", "-r", outside, "copied"]),
         ]
 
 
 LOOK_ALIKES: list[Callable[[str], str]] = [
     lambda name: name.translate(str.maketrans("aeoc", "\u0430\u0435\u043e\u0441")),
     str.upper,
-    str.title,
     lambda name: name.replace(".", "_"),
-    lambda name: name.replace("_", "-"),
-    lambda name: name.replace(".", "__"),
     lambda name: name.partition(".")[2],
     lambda name: f"functions.{name}",
     lambda name: f"mcp__{name}",
     lambda name: f"{name}\u200b",
-    lambda name: f" {name}\n",
     lambda name: f"../{name}",
     lambda name: f"{name}/../ai.execute",
     lambda _name: "shell.exec",
-    lambda _name: "",
 ]
 
 

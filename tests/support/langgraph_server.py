@@ -1,16 +1,11 @@
-"""`packetgate studio` and `langgraph dev` as processes with only the loopback network."""
+"""`packetgate studio` and `langgraph dev` as processes, whose proxies for other machines lead nowhere."""
 
 import asyncio
-import ctypes
 import os
-import re
-import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +18,13 @@ from support.clock_server import Clock
 from support.command_line import COMMAND
 from support.mcp_servers import alive
 from support.programs import descendants
+from support.scripted_openai import free_port
 
 T = TypeVar("T")
 
 GRAPH = "packetgate"
 START_TIMEOUT_S = 120
 STOP_TIMEOUT_S = 30
-CLONE_NEWNET = 0x40000000
 ALARMS = ("BlockingError", "Blocking call", "unregistered type", "Blocked deserialization")
 
 
@@ -41,8 +36,6 @@ class LangGraphServer:
     root: Path
     log_file: Path
     pid: int
-    isolated: bool
-    """Whether it runs in a network namespace with loopback alone; otherwise its proxies lead nowhere."""
 
     @property
     def clock(self) -> Clock:
@@ -50,19 +43,13 @@ class LangGraphServer:
         return Clock(self.log_file.parent)
 
     def talk(self, conversation: Callable[[LangGraphClient], Awaitable[T]]) -> T:
-        """Run a conversation over HTTP, from within the server's network."""
-        return self.within(lambda: asyncio.run(_with_client(self.url, conversation)))
+        """Run a conversation over HTTP."""
 
-    def within(self, what: Callable[[], T]) -> T:
-        """Run a function in the server's network namespace, which belongs to a thread."""
+        async def run() -> T:
+            async with get_client(url=self.url, api_key=None) as client:
+                return await conversation(client)
 
-        def run() -> T:
-            if self.isolated:
-                _enter_network_of(self.pid)
-            return what()
-
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(run).result()
+        return asyncio.run(run())
 
     def log(self) -> str:
         return self.log_file.read_text(errors="replace")
@@ -73,16 +60,10 @@ class LangGraphServer:
 
 
 @contextmanager
-def serve_langgraph(folder: Path, *, isolated: bool = True, **environment: str) -> Iterator[LangGraphServer]:
-    """Start `packetgate studio` with all it keeps below `folder`; on leaving, the server and its children are gone.
-
-    Args:
-        isolated: whether to cut it off, where that can be done. A test can then talk to it from within alone.
-        environment: more variables of its environment.
-    """
-    root = folder / "root"
-    root.mkdir()
-    with _serve([str(COMMAND), "studio"], folder, root, folder, isolated=isolated, **environment) as server:
+def serve_langgraph(folder: Path, **environment: str) -> Iterator[LangGraphServer]:
+    """Start `packetgate studio` with all it keeps below `folder`; on leaving, the server and its children are gone."""
+    (root := folder / "root").mkdir()
+    with _serve([str(COMMAND), "studio"], folder, root, folder, **environment) as server:
         yield server
 
 
@@ -96,19 +77,13 @@ def serve_own_app(folder: Path) -> Iterator[LangGraphServer]:
 
 
 @contextmanager
-def _serve(
-    command: list[str], folder: Path, root: Path, cwd: Path, *, isolated: bool = True, **environment: str
-) -> Iterator[LangGraphServer]:
-    isolated = isolated and _can_isolate()
-    log_file = folder / "server.log"
-    port = 8123 if isolated else _free_port()
-    command = [*command, "--port", str(port)]
-    if isolated:
-        command = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", *command]
+def _serve(command: list[str], folder: Path, root: Path, cwd: Path, **environment: str) -> Iterator[LangGraphServer]:
+    log_file, port = folder / "server.log", free_port()
     with log_file.open("wb") as log:
         variables = _environment(folder, root) | environment
+        command = [*command, "--port", str(port)]
         process = subprocess.Popen(command, cwd=cwd, env=variables, stdout=log, stderr=log, start_new_session=True)
-    server = LangGraphServer(f"http://127.0.0.1:{port}", root, log_file, process.pid, isolated)
+    server = LangGraphServer(f"http://127.0.0.1:{port}", root, log_file, process.pid)
     try:
         _wait_until_it_answers(server, process)
         yield server
@@ -132,11 +107,6 @@ async def reply(client: LangGraphClient, thread: str, decision: Any, assistant: 
     return await client.runs.wait(thread, assistant, command={"resume": decision}, context=context)
 
 
-async def _with_client(url: str, conversation: Callable[[LangGraphClient], Awaitable[T]]) -> T:
-    async with get_client(url=url, api_key=None) as client:
-        return await conversation(client)
-
-
 def _environment(folder: Path, root: Path) -> dict[str, str]:
     config = Clock(folder).configure(folder / "mcp.json")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LANGSMITH_", "PACKETGATE_"))}
@@ -151,30 +121,6 @@ def _environment(folder: Path, root: Path) -> dict[str, str]:
         "PACKETGATE_ROOT": str(root),
         "PACKETGATE_MCP_CONFIG": str(config),
     }
-
-
-def _plain(line: str) -> str:
-    return re.sub(r"\x1b\[[0-9;]*m", "", line)
-
-
-def _can_isolate() -> bool:
-    if not shutil.which("unshare") or not shutil.which("ip"):
-        return False
-    tried = subprocess.run(["unshare", "--net", "ip", "link", "set", "lo", "up"], check=False, capture_output=True)
-    return tried.returncode == 0
-
-
-def _enter_network_of(pid: int) -> None:
-    with Path(f"/proc/{pid}/ns/net").open() as namespace:
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.setns(namespace.fileno(), CLONE_NEWNET) != 0:
-            raise OSError(ctypes.get_errno(), f"cannot enter the network of process {pid}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _wait_until_it_answers(server: LangGraphServer, process: "subprocess.Popen[bytes]") -> None:

@@ -1,19 +1,19 @@
-"""Test MCP servers: in this process, and as processes that can be slow, silent or killed."""
+"""MCP servers in this process, over HTTP, and as a process that can be slow, silent or killed."""
 
 import asyncio
 import os
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import uvicorn
 from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 from fastmcp.tools import Tool
+from support.plain_server import Folder, entry
 
 from packetgate.toolsets.servers.config import ServerConfig
 from packetgate.toolsets.servers.connection import Connection
@@ -42,17 +42,16 @@ def echoing(name: str) -> FastMCP[None]:
 
 
 @asynccontextmanager
-async def over_http(server: FastMCP[Any], transport: Literal["http", "sse"], path: str = "/mcp") -> AsyncIterator[str]:
-    """Serve a server over HTTP, and yield its address."""
+async def serving(app: Any, grace_s: int = 1) -> AsyncIterator[str]:
+    """Serve an application on a free port of this machine, and yield its address."""
     listener = socket.create_server(("127.0.0.1", 0))
-    app = server.http_app(path=path, transport=transport)
-    served = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1, ws="none"))
-    served.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-    running = asyncio.create_task(served._serve([listener]))
+    config = uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=grace_s, ws="none")
+    server = uvicorn.Server(config)
+    running = asyncio.create_task(server._serve([listener]))
     try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}{path}"
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
-        served.should_exit = True
+        server.should_exit = True
         await running
 
 
@@ -64,19 +63,15 @@ def in_process(
     return Connection(config, lambda: FastMCPTransport(server))
 
 
-class StdioServer:
-    """A real server process that runs `stdio_server.py`; what it does can be seen in its folder.
+class StdioServer(Folder):
+    """A process that runs `stdio_server.py`, seen through its folder. With `waits`, it answers after `let_start`."""
 
-    It waits to answer anything at all until the file `may_start` exists, when `waits`.
-    """
-
-    def __init__(self, folder: Path, name: str, *, waits: bool = False, **entry: Any) -> None:
-        self.folder = folder / name
-        self.folder.mkdir()
+    def __init__(self, folder: Path, name: str, *, waits: bool = False, **more: Any) -> None:
+        super().__init__(folder / name)
+        (folder / name).mkdir()
         if not waits:
             self.let_start()
-        started = {"command": sys.executable, "args": [str(SCRIPT), str(self.folder)]}
-        self.config = ServerConfig(name, {**started, "trusted": True, **entry})
+        self.config = ServerConfig(name, entry(SCRIPT, self.path, **more))
         self.connection = new_connection(self.config, folder / "logs")
 
     @property
@@ -91,18 +86,13 @@ class StdioServer:
 
     def let_start(self) -> None:
         """Let a waiting server answer."""
-        (self.folder / "may_start").touch()
+        (self / "may_start").touch()
 
     async def kill(self) -> None:
         """Kill the running process and wait until it is gone."""
         pid = self.pids[-1]
         os.kill(pid, signal.SIGKILL)
         await until(lambda: not alive(pid))
-
-    def lines(self, name: str) -> list[str]:
-        """Return the lines of a trace; those of `read` name the reads that were started."""
-        file = self.folder / name
-        return file.read_text().splitlines() if file.exists() else []
 
 
 def alive(pid: int) -> bool:

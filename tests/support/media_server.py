@@ -2,11 +2,9 @@
 
 import base64
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
-SCRIPT = Path(__file__)
 PNG = b"\x89PNG\r\n\x1a\n" + random.Random(1).randbytes(12_000)
 WAV = b"RIFF\x10\x27\x00\x00WAVE" + random.Random(2).randbytes(5_000)
 BLOB = random.Random(3).randbytes(7_000)
@@ -17,9 +15,8 @@ BIG = 12_000_000
 HUGE = 50_000_000
 
 
-def entry() -> dict[str, Any]:
-    """Return the entry of `mcp.json` that starts it."""
-    return {"command": sys.executable, "sandbox": "off", "args": [str(SCRIPT)], "trusted": True}
+SCRIPT = Path(__file__)
+"""For `plain_server.entry`."""
 
 
 def encoded(data: bytes) -> str:

@@ -1,4 +1,4 @@
-"""An MCP server on standard input and output without FastMCP, whose import takes seconds."""
+"""MCP servers as processes, on standard input and output, without FastMCP, whose import takes seconds."""
 
 import asyncio
 import inspect
@@ -6,9 +6,58 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 ToolFunction = Callable[..., Awaitable[Any]]
+PRELUDE = f"""
+import asyncio, json, os, sys
+sys.path[0] = {str(Path(__file__).parent)!r}
+from plain_server import Folder, PlainServer
+folder = Folder(sys.argv[1]) if sys.argv[1:] else None
+server = PlainServer("plain")
+"""
+"""What the code of a server begins with."""
+
+
+def entry(server: str | Path, *args: str | Path, **more: Any) -> dict[str, Any]:
+    """Return the entry of `mcp.json` that starts a script, or code that offers tools of a `server`.
+
+    The first argument is the `folder` that the code has.
+    """
+    start = [str(server)] if isinstance(server, Path) else ["-c", f"{PRELUDE}{server}\nserver.run()\n"]
+    return {"command": sys.executable, "sandbox": "off", "args": [*start, *map(str, args)], "trusted": True, **more}
+
+
+def configure(file: Path, *, builtin: bool = False, **entries: dict[str, Any]) -> Path:
+    """Write an `mcp.json` with these servers, and return its path."""
+    file.write_text(json.dumps({"mcpServers": entries, **({"builtin": True} if builtin else {})}))
+    return file
+
+
+class Folder:
+    """A folder of files by which a test and a server's process know of each other."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+
+    def __truediv__(self, name: str) -> Path:
+        return self.path / name
+
+    def note(self, name: str, line: object) -> None:
+        """Append a line to a file."""
+        with (self / name).open("a") as file:
+            file.write(f"{line}\n")
+
+    def lines(self, name: str) -> list[str]:
+        """Return the lines of a file; none without it."""
+        file = self / name
+        return file.read_text().splitlines() if file.exists() else []
+
+    async def until(self, name: str) -> None:
+        """Wait until a file exists."""
+        while not (self / name).exists():  # noqa: ASYNC110 - another process makes it
+            await asyncio.sleep(0.01)
 
 
 class PlainServer:

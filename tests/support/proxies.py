@@ -1,29 +1,25 @@
-"""The proxy over HTTP in this process, and clients of two libraries with both protocols."""
+"""The proxy over HTTP in this process, and clients of both protocols."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Literal
 
-import httpx2
-import mcp
 import mcp_types
-import uvicorn
 from fastmcp import Client, FastMCP
 from fastmcp.client.transports import StreamableHttpTransport
 from fastmcp.tools import Tool
 from fastmcp.tools.base import ToolResult
-from mcp.client.streamable_http import streamable_http_client
 from support.confirmed_reads import confirming_preferences
-from support.mcp_servers import RawTool, echoing, in_process
+from support.mcp_servers import RawTool, echoing, in_process, serving
+from support.plain_server import configure
 
 from packetgate.connectors.clients import ProxyConfig
-from packetgate.connectors.http import bind_socket
 from packetgate.connectors.proxy.gateway import Gateway
-from packetgate.connectors.proxy.serving import http_app, open_gateway_to_hub
+from packetgate.connectors.proxy.serving import http_app, open_gateway, open_gateway_to_hub
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.tools.catalogue.preferences import Policy, Preferences
@@ -31,28 +27,16 @@ from packetgate.tools.policy.rules import Rule
 from packetgate.toolsets.servers.connection import Connection
 from packetgate.toolsets.servers.hub import McpHub
 
-Library = Literal["sdk", "fastmcp"]
 Protocol = Literal["legacy", "2026-07-28"]
+LEGACY: Protocol = "legacy"
+MODERN: Protocol = "2026-07-28"
 META = {"set_context", "search_tools", "fetch_tool_description", "call_read_tool", "call_changing_tool", "read_result"}
-HIDDEN = ("\x1b", "\x07", "\u202e")
-"""Characters that control a terminal or reverse text."""
+TOKENS = {"ide-token-0123456789": "ide", "desk-token-0123456789": "desk"}
+IDE, DESK = TOKENS
+ADD: dict[str, Any] = {"name": "ledger.add_entry", "arguments": {"text": "x"}}
 
 Answer = Callable[[str, list[str]], str | Awaitable[str | None] | None]
 """Takes a question and the offered answers, and returns an answer; None declines."""
-
-
-@dataclass(frozen=True)
-class ClientKind:
-    """The library and the protocol of a client."""
-
-    library: Library
-    protocol: Protocol
-
-    def __str__(self) -> str:
-        return f"{self.library}-{self.protocol}"
-
-
-LEGACY, MODERN = ClientKind("sdk", "legacy"), ClientKind("sdk", "2026-07-28")
 
 
 def ledger_server(written: list[str], tools: int = 0) -> FastMCP:
@@ -85,15 +69,29 @@ def _lamp(colour: str, hour: int, day: str) -> str:
     return f"{colour} at {hour} on {day}"
 
 
-class RecordingTool(RawTool):
-    """A tool that appends its name to `ran`."""
-
+class _RecordingTool(RawTool):
     ran: Any
-    result: Any = "done"
+    result: Any
 
     async def run(self, arguments: dict[str, Any]) -> Any:
         self.ran.append(self.name)
         return self.result if isinstance(self.result, ToolResult) else self.convert_result(self.result)
+
+
+class Offering:
+    """A server whose tools are offered, and replaced, one by one; `ran` lists the executed tools."""
+
+    def __init__(self, name: str) -> None:
+        self.server: FastMCP[Any] = FastMCP(name, on_duplicate="replace")
+        self.ran: list[str] = []
+
+    def offer(self, name: str, *parameters: str, result: Any = "done", **more: Any) -> None:
+        """Add a tool with required text parameters, or replace the one of the same name."""
+        properties = {parameter: {"type": "string"} for parameter in parameters}
+        schema = {"type": "object", "properties": properties, "required": [*parameters]}
+        fields = {"name": name, "description": f"{name.replace('_', ' ')}.".capitalize(), "parameters": schema, **more}
+        tool = _RecordingTool.model_validate({**fields, "result": result, "ran": None})
+        self.server.add_tool(tool.model_copy(update={"ran": self.ran}))
 
 
 def other_server() -> FastMCP:
@@ -112,18 +110,15 @@ async def gateway_over(
     home: Path,
     preferences: Preferences | None = None,
     config: ProxyConfig | None = None,
-    confirms_reads: bool = True,
     patience_s: float = 20,
     **switches: bool,
 ) -> AsyncIterator[Gateway]:
     """Open a gateway to servers of this process."""
     connections = [one if isinstance(one, Connection) else in_process(one) for one in servers]
-    context = RoutingContext.model_validate(switches)
+    settings, context = Settings(home=home, patience_s=patience_s), RoutingContext.model_validate(switches)
     async with (
-        McpHub(connections, preferences=confirming_preferences(preferences) if confirms_reads else preferences) as hub,
-        open_gateway_to_hub(
-            hub, Settings(home=home, patience_s=patience_s), config or ProxyConfig(), context
-        ) as gateway,
+        McpHub(connections, preferences=confirming_preferences(preferences)) as hub,
+        open_gateway_to_hub(hub, settings, config or ProxyConfig(), context) as gateway,
     ):
         yield gateway
 
@@ -133,18 +128,8 @@ async def served(
     gateway: Gateway, tokens: dict[str, str] | None = None, hosts: list[str] | None = None
 ) -> AsyncIterator[str]:
     """Serve a gateway over HTTP, and yield its URL."""
-    listening = bind_socket("127.0.0.1", 0)
-    app = http_app(gateway, tokens or {}, hosts or [])
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1, lifespan="on", ws="none")
-    )
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-    running = asyncio.create_task(server._serve([listening]))
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
-    finally:
-        server.should_exit = True
-        await running
+    async with serving(http_app(gateway, tokens or {}, hosts or [])) as address:
+        yield f"{address}/mcp"
 
 
 @dataclass
@@ -160,8 +145,8 @@ class CallResult:
 class Talk:
     """The connection of one client."""
 
-    client: Any
-    kind: ClientKind
+    client: Client[Any]
+    kind: Protocol
     url: str
     gateway: Gateway = field(kw_only=True)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -171,29 +156,11 @@ class Talk:
 
     async def names(self) -> set[str]:
         """Return the names on the tool list."""
-        return {tool.name for tool in await self.tools()}
-
-    async def tools(self) -> list[mcp_types.Tool]:
-        """Return the tool list, all pages of it."""
-        if self.kind.library == "fastmcp":
-            return list(await self.client.list_tools())
-        found, cursor = [], None
-        while True:
-            page = await self.client.list_tools(cursor=cursor)
-            found += page.tools
-            cursor = page.next_cursor
-            if cursor is None:
-                return found
-
-    async def call_raw(self, name: str, arguments: dict[str, Any]) -> mcp_types.CallToolResult:
-        """Call a tool and return the protocol's result."""
-        call = self.client.call_tool_mcp if self.kind.library == "fastmcp" else self.client.call_tool
-        result: mcp_types.CallToolResult = await call(name, arguments)
-        return result
+        return {tool.name for tool in await self.client.list_tools()}
 
     async def call(self, name: str, /, **arguments: Any) -> CallResult:
         """Call a tool."""
-        result = await self.call_raw(name, arguments)
+        result = await self.client.call_tool_mcp(name, arguments)
         text = "\n".join(block.text for block in result.content if isinstance(block, mcp_types.TextContent))
         return CallResult(bool(result.is_error), text, result.structured_content or {})
 
@@ -207,58 +174,42 @@ class Talk:
         result = await self.call("call_read_tool", name="other.echo", arguments={"text": "x"})
         return (result.is_error, result.text) == (False, "other says x")
 
-    async def names_now(self) -> set[str]:
-        """Return the tool list of a client that connects now: a connected client may cache its own."""
-        async with talking(self.gateway, self.url, self.kind) as talk:
-            return await talk.names()
+    async def is_told(self) -> None:
+        """Wait until the client is told that the tool list changed."""
+        await asyncio.wait_for(self.changed.wait(), 30)
 
 
 @asynccontextmanager
 async def talking(
-    gateway: Gateway, url: str, kind: ClientKind = LEGACY, answer: Answer | None = None, token: str = ""
+    gateway: Gateway, url: str, kind: Protocol = LEGACY, answer: Answer | None = None, token: str = ""
 ) -> AsyncIterator[Talk]:
     """Connect a client; with `answer` it supports elicitation."""
-    talk = Talk(None, kind, url, gateway=gateway)
+    asked, changed = list[str](), asyncio.Event()
 
     async def on_message(message: Any) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
-            talk.changed.set()
+            changed.set()
 
-    async def decided(params: Any) -> mcp_types.ElicitResult:
-        talk.asked.append(params.message)
+    async def decide(message: str, _type: Any, params: Any, _context: Any) -> mcp_types.ElicitResult:
+        asked.append(message)
         assert answer is not None
-        reply = answer(params.message, params.requested_schema["properties"]["answer"]["enum"])
+        reply = answer(message, params.requested_schema["properties"]["answer"]["enum"])
         reply = await reply if isawaitable(reply) else reply
         if reply is None:
             return mcp_types.ElicitResult(action="decline")
         return mcp_types.ElicitResult(action="accept", content={"answer": reply})
 
-    async def by_fastmcp(message: str, response_type: Any, params: Any, context: Any) -> Any:
-        return await decided(params)
-
-    async def by_sdk(context: Any, params: Any) -> Any:
-        return await decided(params)
-
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    async with AsyncExitStack() as stack:
-        if kind.library == "fastmcp":
-            transport = StreamableHttpTransport(url, headers=headers)
-            handlers: dict[str, Any] = {"elicitation_handler": by_fastmcp} if answer else {}
-            talk.client = Client(transport, mode=kind.protocol, message_handler=on_message, **handlers)
-        else:
-            http = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, timeout=60))
-            stream = streamable_http_client(url, http_client=http)
-            callbacks: dict[str, Any] = {"elicitation_callback": by_sdk} if answer else {}
-            talk.client = mcp.Client(stream, mode=kind.protocol, message_handler=on_message, **callbacks)
-        await stack.enter_async_context(talk.client)
-        yield talk
+    transport = StreamableHttpTransport(url, headers={"Authorization": f"Bearer {token}"} if token else {})
+    handlers: dict[str, Any] = {"elicitation_handler": decide} if answer else {}
+    async with Client(transport, mode=kind, message_handler=on_message, **handlers) as client:
+        yield Talk(client, kind, url, gateway=gateway, changed=changed, asked=asked)
 
 
 @asynccontextmanager
 async def proxy_client(
     home: Path,
     *servers: FastMCP[Any] | Connection,
-    kind: ClientKind = LEGACY,
+    kind: Protocol = LEGACY,
     answer: Answer | None = None,
     **options: Any,
 ) -> AsyncIterator[Talk]:
@@ -271,6 +222,16 @@ async def proxy_client(
         yield talk
 
 
-async def notified(event: asyncio.Event) -> None:
-    """Wait for a notification, which travels beside the answers."""
-    await asyncio.wait_for(event.wait(), 30)
+@asynccontextmanager
+async def configured_client(
+    folder: Path, home: Path, servers: dict[str, Any], kind: Protocol = LEGACY, **switches: bool
+) -> AsyncIterator[Talk]:
+    """Write `mcp.json` with these servers, or with the built-in one, and connect a client that cannot ask."""
+    config = configure(folder / "mcp.json", builtin=not servers, **servers)
+    settings = Settings(mcp_config=config, home=home, root=folder)
+    async with (
+        open_gateway(settings, ProxyConfig(), RoutingContext.model_validate(switches)) as gateway,
+        served(gateway) as url,
+        talking(gateway, url, kind) as talk,
+    ):
+        yield talk

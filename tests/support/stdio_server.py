@@ -1,34 +1,27 @@
-"""A stdio server. Its argument is the folder of its log files."""
+"""A server process that can be slow, silent or killed. Its argument is the folder of its files."""
 
 import asyncio
 import os
 import sys
 import time
-from pathlib import Path
 
-from plain_server import PlainServer  # in the folder of this script
+from plain_server import Folder, PlainServer  # in the folder of this script
 
-folder = Path(sys.argv[1])
+folder = Folder(sys.argv[1])
 server = PlainServer("stdio")
-
-
-def leave(name: str, line: str) -> None:
-    """Append a line to a file of the folder."""
-    with (folder / name).open("a") as file:
-        file.write(f"{line}\n")
 
 
 @server.reading
 async def get_pid() -> str:
     """Get the process id of this server."""
-    leave("read", "get_pid")
+    folder.note("read", "get_pid")
     return str(os.getpid())
 
 
 @server.reading
 async def read_never() -> str:
     """Read something that never comes: killing the process ends it."""
-    leave("read", "read_never")
+    folder.note("read", "read_never")
     await asyncio.Event().wait()
     return ""
 
@@ -36,8 +29,8 @@ async def read_never() -> str:
 @server.reading
 async def read_once_killed() -> str:
     """Read something; the first call dies with the whole process, later ones answer."""
-    leave("read", "read_once_killed")
-    if len((folder / "read").read_text().splitlines()) == 1:
+    folder.note("read", "read_once_killed")
+    if len(folder.lines("read")) == 1:
         os._exit(9)
     return "read at last"
 
@@ -45,12 +38,12 @@ async def read_once_killed() -> str:
 @server.tool
 async def write_line(line: str) -> str:
     """Write a line, and die before saying so."""
-    leave("written", line)
+    folder.note("written", line)
     os._exit(9)
 
 
 if __name__ == "__main__":
-    leave("pids", str(os.getpid()))
+    folder.note("pids", os.getpid())
     while not (folder / "may_start").exists():
         time.sleep(0.01)
     server.run()

@@ -1,7 +1,6 @@
 """Which messages the bot answers, in which session, and what comes with a message and its answer."""
 
 import asyncio
-import json
 import logging
 import re
 from dataclasses import dataclass, field
@@ -14,9 +13,10 @@ from support.discord_bots import ADA_ALONE, Workshop
 from support.discord_payloads import ADA, ADAS, BEN, BENS, BOT, EVE, LAB, LOBBY, TEAM_ROLE, THREAD
 from support.discord_server import SUPPRESS_EMBEDS, DiscordStandIn
 from support.graphs import session
-from support.media_server import PNG, entry
+from support.media_server import PNG, SCRIPT
 from support.notebook import Notebook
 from support.pictures import NO_TOOL, png, shown
+from support.plain_server import configure, entry
 from support.scripted_deciders import ScriptedResponder, call, scripted
 from support.scripted_openai import ScriptedOpenAI
 
@@ -206,8 +206,7 @@ async def test_a_replied_message_is_attached_unless_the_session_has_it(discord: 
 
 
 async def test_only_pictures_of_their_declared_type_are_uploaded(discord: DiscordStandIn, workshop: Workshop):
-    config = workshop.folder / "mcp.json"
-    config.write_text(json.dumps({"mcpServers": {"media": entry()}, "builtin": True}))
+    config = configure(workshop.folder / "mcp.json", builtin=True, media=entry(SCRIPT))
     bot_settings = workshop.settings.model_copy(update={"mcp_config": config})
     async with open_sessions(bot_settings) as sessions, workshop.bot(ADA_ALONE, sessions):
         for what in ("page", "poster", "blob", "sound"):

@@ -1,10 +1,10 @@
 import pytest
-from support.proxies import ClientKind
+from support.proxies import LEGACY, MODERN, Protocol
 
 
-@pytest.fixture(params=[ClientKind("sdk", "legacy"), ClientKind("fastmcp", "2026-07-28")], ids=str)
-def kind(request: pytest.FixtureRequest) -> ClientKind:
-    """Each combination of client library and protocol."""
+@pytest.fixture(params=[LEGACY, MODERN])
+def kind(request: pytest.FixtureRequest) -> Protocol:
+    """Each protocol."""
     return request.param
 
 

@@ -1,7 +1,6 @@
 """Calls through the proxy: every call passes the pipeline, and its result arrives as the server sent it."""
 
 import base64
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +9,12 @@ from fastmcp import FastMCP
 from fastmcp.tools import ToolResult
 from support import media_server
 from support.command_line import CommandLine
-from support.proxies import ClientKind, RecordingTool, Talk, ledger_server, proxy_client, served, talking
-
-from packetgate.connectors.clients import ProxyConfig
-from packetgate.connectors.proxy.serving import open_gateway
-from packetgate.graph.settings import Settings
-from packetgate.state.context import RoutingContext
-
-ADD: dict[str, Any] = {"name": "ledger.add_entry", "arguments": {"text": "x"}}
+from support.plain_server import entry
+from support.proxies import ADD, Offering, Protocol, Talk, configured_client, ledger_server, proxy_client, talking
 
 
 async def test_after_an_unrelated_context_any_tool_can_be_found_and_called(
-    tmp_path: Path, kind: ClientKind, written: list[str]
+    tmp_path: Path, kind: Protocol, written: list[str]
 ) -> None:
     written.append("one")
     async with proxy_client(tmp_path, ledger_server(written, tools=60), kind=kind) as talk:
@@ -41,7 +34,7 @@ async def test_a_tool_is_called_by_its_own_name_only_if_it_was_shown(tmp_path: P
 
 
 async def test_a_disabled_write_does_not_run_and_its_result_says_how_to_allow_it(
-    tmp_path: Path, kind: ClientKind, written: list[str]
+    tmp_path: Path, kind: Protocol, written: list[str]
 ) -> None:
     async with proxy_client(tmp_path, ledger_server(written), kind=kind, answer=lambda *_: "yes") as talk:
         result = await talk.call("call_changing_tool", **ADD)
@@ -54,7 +47,7 @@ async def test_a_disabled_write_does_not_run_and_its_result_says_how_to_allow_it
 
 
 async def test_names_and_arguments_are_corrected_or_the_error_names_them(
-    tmp_path: Path, kind: ClientKind, written: list[str]
+    tmp_path: Path, kind: Protocol, written: list[str]
 ) -> None:
     async with proxy_client(tmp_path, ledger_server(written, tools=60), kind=kind) as talk:
         lamp = {"colour": "red", "hour": "7", "day": "today"}
@@ -72,7 +65,7 @@ async def test_names_and_arguments_are_corrected_or_the_error_names_them(
         assert unknown.is_error
 
 
-async def test_descriptions_are_returned_by_name_and_for_all_tools(tmp_path: Path, kind: ClientKind) -> None:
+async def test_descriptions_are_returned_by_name_and_for_all_tools(tmp_path: Path, kind: Protocol) -> None:
     async with proxy_client(tmp_path, ledger_server([], tools=60), kind=kind) as talk:
         found = await talk.call("fetch_tool_description", names=["ledger__add_entry", "nothing.like_it"])
         assert [tool["name"] for tool in found.structured["tools"]] == ["ledger__add_entry"]
@@ -82,7 +75,7 @@ async def test_descriptions_are_returned_by_name_and_for_all_tools(tmp_path: Pat
         assert (len(of_all.structured["tools"]), of_all.structured["left_out"]) == (50, 13)
 
 
-async def test_long_texts_are_cut_by_bytes(tmp_path: Path, kind: ClientKind) -> None:
+async def test_long_texts_are_cut_by_bytes(tmp_path: Path, kind: Protocol) -> None:
     server: FastMCP[None] = FastMCP("books")
     texts = {"controls": "\x1b" * 100_000, "words": "words " * 50_000, "faces": "\U0001f642" * 99_000}
     server.tool(lambda title: texts[title], name="get_book", description="Get a book.")
@@ -93,15 +86,9 @@ async def test_long_texts_are_cut_by_bytes(tmp_path: Path, kind: ClientKind) -> 
             assert "[cut here: " in result.text[50_000:]
 
 
-async def test_pictures_arrive_if_there_is_room(tmp_path: Path, kind: ClientKind) -> None:
-    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"media": media_server.entry()}}))
-    settings = Settings(mcp_config=tmp_path / "mcp.json", home=tmp_path / "home", root=tmp_path)
-    async with (
-        open_gateway(settings, ProxyConfig(), RoutingContext()) as gateway,
-        served(gateway) as url,
-        talking(gateway, url, kind) as talk,
-    ):
-        content = (await talk.call_raw("call_read_tool", {"name": "media.get_map"})).content
+async def test_pictures_arrive_if_there_is_room(tmp_path: Path, kind: Protocol) -> None:
+    async with configured_client(tmp_path, tmp_path / "home", {"media": entry(media_server.SCRIPT)}, kind) as talk:
+        content = (await talk.client.call_tool_mcp("call_read_tool", {"name": "media.get_map"})).content
     pictures = [part.data for part in content if isinstance(part, mcp_types.ImageContent)]
     texts = [part.text for part in content if isinstance(part, mcp_types.TextContent)]
     assert pictures == [media_server.encoded(media_server.PNG)]
@@ -123,29 +110,28 @@ PARTS = [
 ]
 
 
-def desk_server() -> FastMCP[None]:
+def desk_server() -> FastMCP[Any]:
     """Return a server whose answers contain every kind of content."""
-    server: FastMCP[None] = FastMCP("desk")
+    desk, hints = Offering("desk"), {"readOnlyHint": True, "idempotentHint": True}
 
     def offer(name: str, content: list[dict[str, Any]], structured: Any = None, **more: Any) -> None:
         blocks = mcp_types.CallToolResult.model_validate({"content": content}).content
         result = ToolResult(content=blocks, structured_content=structured, is_error=more.pop("is_error", False))
-        fields = {"name": name, "description": "Get it.", "parameters": {"type": "object"}, "ran": [], "result": result}
-        server.add_tool(RecordingTool(annotations={"readOnlyHint": True, "idempotentHint": True}, **fields, **more))
+        desk.offer(name, result=result, annotations=hints, **more)
 
     offer("get_number", [], {"n": 3}, title="The number", output_schema=SCHEMA, meta={"shop.example/kind": "number"})
     offer("get_words", [{"type": "text", "text": "three"}], {"n": 3}, output_schema=SCHEMA)
     offer("get_failure", [{"type": "text", "text": "no"}], {"code": 7}, is_error=True)
     offer("get_nothing", [], {}, output_schema={"type": "object"})
     offer("get_parts", PARTS)
-    server.resource("note://shelf/{name}", name="note")(lambda name: f"the note {name}")
-    server.resource("memo:b", name="memo")(lambda: "the memo")
-    return server
+    desk.server.resource("note://shelf/{name}", name="note")(lambda name: f"the note {name}")
+    desk.server.resource("memo:b", name="memo")(lambda: "the memo")
+    return desk.server
 
 
-async def test_definitions_and_results_arrive_unchanged(tmp_path: Path, kind: ClientKind) -> None:
+async def test_definitions_and_results_arrive_unchanged(tmp_path: Path, kind: Protocol) -> None:
     async with proxy_client(tmp_path, desk_server(), kind=kind) as talk:
-        listed = {tool.name: tool for tool in await talk.tools()}
+        listed = {tool.name: tool for tool in await talk.client.list_tools()}
         number = listed["desk__get_number"]
         assert (number.title, number.output_schema) == ("The number", SCHEMA)
         assert (number.meta or {})["shop.example/kind"] == "number"
@@ -158,14 +144,14 @@ async def test_definitions_and_results_arrive_unchanged(tmp_path: Path, kind: Cl
             ("words", False, {"n": 3}, ["three", '{"n": 3}']),
             ("failure", True, {"code": 7}, ["no", '{"code": 7}']),
         ):
-            result = await talk.call_raw(f"desk__get_{name}", {})
+            result = await talk.client.call_tool_mcp(f"desk__get_{name}", {})
             assert (bool(result.is_error), result.structured_content) == (is_error, structured)
             assert [part.text for part in result.content] == texts
         await _parts_and_links_are_right(talk)
 
 
 async def _parts_and_links_are_right(talk: Talk) -> None:
-    parts = (await talk.call_raw("desk__get_parts", {})).content
+    parts = (await talk.client.call_tool_mcp("desk__get_parts", {})).content
     sent = [part.model_dump(by_alias=True, exclude_none=True, mode="json") for part in parts]
     assert sent[0] == PARTS[0]
     assert sent[1] == {"type": "text", "text": "[image image/png, 500 bytes]", "annotations": USER}  # not stored here
@@ -175,18 +161,13 @@ async def _parts_and_links_are_right(talk: Talk) -> None:
     assert sent[5:] == [{"type": "resource", "resource": inside}, {"type": "text", "text": "three"}]
     for uri, text in (("note://desk/shelf/a", "the note a"), ("memo:b", "the memo")):
         read = await talk.client.read_resource(uri)
-        contents = read if talk.kind.library == "fastmcp" else read.contents
-        assert [content.text for content in contents] == [text]
+        assert [content.text for content in read] == [text]
 
 
 async def test_calls_are_traced_audited_and_counted(cli: CommandLine) -> None:
-    (cli.folder / "mcp.json").write_text('{"builtin": true}')
-    settings = Settings(mcp_config=cli.folder / "mcp.json", home=cli.home, root=cli.folder)
     async with (
-        open_gateway(settings, ProxyConfig(), RoutingContext()) as gateway,
-        served(gateway) as url,
-        talking(gateway, url) as talk,
-        talking(gateway, url) as without_context,
+        configured_client(cli.folder, cli.home, {}) as talk,
+        talking(talk.gateway, talk.url) as without_context,
     ):
         assert not (await without_context.call("call_read_tool", name="ai.list")).is_error
         await talk.set_context("what does the plan say")

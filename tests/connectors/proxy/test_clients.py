@@ -8,15 +8,13 @@ import httpx2
 import pytest
 from mcp import MCPError
 from support.command_line import CommandLine
-from support.proxies import META, MODERN, ClientKind, gateway_over, ledger_server, served, talking
+from support.proxies import ADD, DESK, IDE, META, MODERN, TOKENS, Protocol, gateway_over, ledger_server, served, talking
 
 from packetgate.connectors.clients import ProxyConfig, load_clients
 from packetgate.state.context import NO_TOOLS, RoutingContext
 from packetgate.state.errors import ConfigError
 
 PAGE = Path(__file__).parents[3] / "docs" / "proxy.md"
-TOKENS = {"ide-token-0123456789": "ide", "desk-token-0123456789": "desk"}
-IDE, DESK = TOKENS
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 CONFIG = ProxyConfig.model_validate(
     {
@@ -29,7 +27,7 @@ CONFIG = ProxyConfig.model_validate(
 )
 
 
-async def test_each_client_lists_and_calls_its_own_tools(tmp_path: Path, kind: ClientKind, written: list[str]) -> None:
+async def test_each_client_lists_and_calls_its_own_tools(tmp_path: Path, kind: Protocol, written: list[str]) -> None:
     async with (
         gateway_over(ledger_server(written), home=tmp_path, config=CONFIG) as gateway,
         served(gateway, TOKENS) as url,
@@ -93,7 +91,6 @@ def test_the_settings_of_the_proxy_limit_each_client(
 
 
 async def test_contexts_and_questions_belong_to_their_client(tmp_path: Path, written: list[str]) -> None:
-    call = {"name": "ledger.add_entry", "arguments": {"text": "x"}}
     async with (
         gateway_over(ledger_server(written, tools=60), home=tmp_path, allow_write_tools=True) as gateway,
         served(gateway, TOKENS) as url,
@@ -103,9 +100,9 @@ async def test_contexts_and_questions_belong_to_their_client(tmp_path: Path, wri
         context = await ide.set_context("list the entries")
         assert not (await ide.call("search_tools", query="list", **context)).is_error
         assert (await desk.call("search_tools", query="list", **context)).is_error
-        asked = await ide.client.session.call_tool("call_changing_tool", call, allow_input_required=True)
+        asked = await ide.client.session.call_tool("call_changing_tool", ADD, allow_input_required=True)
         with pytest.raises(MCPError, match="requestState"):
-            await desk.client.session.call_tool("call_changing_tool", call, request_state=asked.request_state)
+            await desk.client.session.call_tool("call_changing_tool", ADD, request_state=asked.request_state)
         assert written == []
 
 

@@ -1,24 +1,18 @@
 """Servers behind the proxy that die or hang: the error names the server, and the others still answer."""
 
 import asyncio
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.mcp_servers import StdioServer, echoing, in_process, until
-from support.proxies import ClientKind, other_server, proxy_client, served, talking
-
-from packetgate.connectors.clients import ProxyConfig
-from packetgate.connectors.proxy.serving import open_gateway
-from packetgate.graph.settings import Settings
-from packetgate.state.context import RoutingContext
+from support.proxies import Protocol, configured_client, other_server, proxy_client, talking
 
 WRITE: dict[str, Any] = {"name": "notes.write_line", "arguments": {"line": "once"}}
 
 
-async def test_a_killed_server_restarts_and_the_error_names_it(tmp_path: Path, kind: ClientKind) -> None:
+async def test_a_killed_server_restarts_and_the_error_names_it(tmp_path: Path, kind: Protocol) -> None:
     server = StdioServer(tmp_path, "notes", trusted=False)
     async with proxy_client(tmp_path / "home", server.connection, other_server(), kind=kind) as talk:
         call = asyncio.create_task(talk.call("call_read_tool", name="notes.read_never"))
@@ -33,7 +27,7 @@ async def test_a_killed_server_restarts_and_the_error_names_it(tmp_path: Path, k
         assert (again.is_error, again.text, len(server.pids)) == (False, str(server.pids[2]), 3)
 
 
-async def test_a_write_whose_server_dies_is_unknown_and_asked_about_again(tmp_path: Path, kind: ClientKind) -> None:
+async def test_a_write_whose_server_dies_is_unknown_and_asked_about_again(tmp_path: Path, kind: Protocol) -> None:
     server, answers = StdioServer(tmp_path, "notes"), ["yes", "no"]
     async with proxy_client(
         tmp_path / "home", server.connection, kind=kind, answer=lambda *_: answers.pop(0), allow_write_tools=True
@@ -47,7 +41,7 @@ async def test_a_write_whose_server_dies_is_unknown_and_asked_about_again(tmp_pa
 
 @pytest.mark.parametrize(("verb", "status"), [("get", "failed"), ("set", "unknown")])
 async def test_a_hanging_call_ends_at_its_servers_timeout(
-    tmp_path: Path, kind: ClientKind, verb: str, status: str
+    tmp_path: Path, kind: Protocol, verb: str, status: str
 ) -> None:
     server, called = echoing("slow"), list[str]()
 
@@ -67,7 +61,7 @@ async def test_a_hanging_call_ends_at_its_servers_timeout(
         assert (echo.text, called) == ("slow says x", [verb])
 
 
-async def test_while_a_call_hangs_all_others_are_answered(tmp_path: Path, kind: ClientKind) -> None:
+async def test_while_a_call_hangs_all_others_are_answered(tmp_path: Path, kind: Protocol) -> None:
     server, begun, may_end = echoing("slow"), asyncio.Event(), asyncio.Event()
 
     @server.tool
@@ -93,15 +87,9 @@ async def test_while_a_call_hangs_all_others_are_answered(tmp_path: Path, kind: 
         assert (await hanging).text == "at last"
 
 
-async def test_the_error_about_a_server_that_fails_to_start_contains_no_paths(tmp_path: Path, kind: ClientKind) -> None:
+async def test_the_error_about_a_server_that_fails_to_start_contains_no_paths(tmp_path: Path, kind: Protocol) -> None:
     dead = {"command": sys.executable, "args": ["-c", "import sys; sys.exit('no')"]}
-    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"notes": dead}}))
-    settings = Settings(mcp_config=tmp_path / "mcp.json", home=tmp_path / "home", root=tmp_path)
-    async with (
-        open_gateway(settings, ProxyConfig(), RoutingContext()) as gateway,
-        served(gateway) as url,
-        talking(gateway, url, kind) as talk,
-    ):
+    async with configured_client(tmp_path, tmp_path / "home", {"notes": dead}, kind) as talk:
         result = await talk.call("notes.get_pid")
         assert result.is_error
         assert "server 'notes'" in result.text

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fastmcp import FastMCP
 from support.command_line import CommandLine
-from support.proxies import ClientKind, Talk, gateway_over, served, talking
+from support.proxies import Protocol, Talk, gateway_over, served, talking
 
 from packetgate.gate import client_labels
 from packetgate.gate.client_labels import LABEL_DAYS, ClientLabels
@@ -46,7 +46,7 @@ def servers(fetched: list[str]) -> list[FastMCP]:
 class Proxy:
     """A proxy on a folder; each connection is a new client process."""
 
-    def __init__(self, home: Path, kind: ClientKind) -> None:
+    def __init__(self, home: Path, kind: Protocol) -> None:
         self.home, self.kind, self.fetched = home, kind, list[str]()
         self.stack = AsyncExitStack()
 
@@ -64,7 +64,7 @@ class Proxy:
 
 
 @pytest.fixture
-async def proxy(tmp_path: Path, kind: ClientKind) -> AsyncIterator[Proxy]:
+async def proxy(tmp_path: Path, kind: Protocol) -> AsyncIterator[Proxy]:
     """A started proxy."""
     proxy = Proxy(tmp_path, kind)
     await proxy.start()

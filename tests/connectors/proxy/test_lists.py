@@ -6,14 +6,15 @@ import pytest
 from fastmcp import FastMCP
 from langgraph.store.base import BaseStore
 from support.proxies import (
-    LEGACY,
+    DESK,
+    IDE,
     META,
     MODERN,
-    ClientKind,
+    TOKENS,
+    Protocol,
     Talk,
     gateway_over,
     ledger_server,
-    notified,
     proxy_client,
     served,
     talking,
@@ -26,11 +27,11 @@ from packetgate.tools.catalogue.preferences import Preferences
 LEDGER = {"ledger__list_entries", "ledger__add_entry", "ledger__read_mail"}
 
 
-async def test_a_small_catalogue_is_listed_completely(tmp_path: Path, kind: ClientKind) -> None:
+async def test_a_small_catalogue_is_listed_completely(tmp_path: Path, kind: Protocol) -> None:
     async with proxy_client(tmp_path, ledger_server([]), kind=kind) as talk:
         assert await talk.names() == META | LEDGER
         assert (await talk.call("set_context", query="read the newest mail")).structured["listed"] is True
-        tools = {tool.name: tool.annotations for tool in await talk.tools()}
+        tools = {tool.name: tool.annotations for tool in await talk.client.list_tools()}
     assert tools.keys() == META | LEDGER
     assert {name for name, hints in tools.items() if not hints.read_only_hint} == {
         "call_changing_tool",
@@ -42,14 +43,14 @@ async def test_a_context_changes_the_list_of_its_own_session(tmp_path: Path) -> 
     async with (
         gateway_over(ledger_server([], tools=300), home=tmp_path) as gateway,
         served(gateway) as url,
-        talking(gateway, url, ClientKind("fastmcp", "legacy")) as talk,
+        talking(gateway, url) as talk,
         talking(gateway, url) as beside,
     ):
         assert await talk.names() == await beside.names() == META
         result = await talk.call("set_context", query="turn lamp number 7 of the greenhouse by zorgblatt")
         assert (result.structured["listed"], result.structured["context_id"]) == (True, None)
         assert list(result.structured["unknown_words"]) == ["zorgblatt"]
-        await notified(talk.changed)
+        await talk.is_told()
         assert "ledger__lamp_7" in await talk.names()
         await talk.set_context("turn lamp number 299 of the greenhouse")
         names = await talk.names()
@@ -69,11 +70,11 @@ async def test_without_sessions_the_context_is_sent_with_calls(tmp_path: Path) -
         assert found.structured["tools"][0]["name"] == "ledger__list_entries"
         assert await talk.names() == META
         assert not talk.changed.is_set()
-        page = await talk.client.list_tools()
+        page = await talk.client.list_tools_mcp()
         assert (page.ttl_ms, page.cache_scope) == (300_000, "private")
 
 
-async def test_permanent_tools_are_always_listed(tmp_path: Path, kind: ClientKind) -> None:
+async def test_permanent_tools_are_always_listed(tmp_path: Path, kind: Protocol) -> None:
     preferences = Preferences(permanent=["ledger.read_mail"])
     async with proxy_client(tmp_path, ledger_server([], tools=60), kind=kind, preferences=preferences) as talk:
         assert await talk.names() == META | {"ledger__read_mail"}
@@ -82,8 +83,6 @@ async def test_permanent_tools_are_always_listed(tmp_path: Path, kind: ClientKin
 
 
 QUERY, SAME_IN_OTHER_WORDS = "zephyr figures for the board", "the board wants zephyr figures again"
-TOKENS = {"ide-token-0123456789": "ide", "desk-token-0123456789": "desk"}
-IDE, DESK = TOKENS
 
 
 def office_server() -> FastMCP:
@@ -136,7 +135,7 @@ async def test_repeated_uses_rank_a_tool_first_for_their_client_after_a_restart(
 async def test_the_weight_of_a_use_depends_on_how_the_client_found_the_tool(
     tmp_path: Path, way: str, weight: float
 ) -> None:
-    async with proxy_client(tmp_path, office_server(), kind=LEGACY) as talk:
+    async with proxy_client(tmp_path, office_server()) as talk:
         result = await talk.call("set_context", query="vote of the member")
         listed = {tool["name"] for tool in result.structured["tools"]}
         if way == "searched":

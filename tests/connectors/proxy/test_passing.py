@@ -10,12 +10,9 @@ import pytest
 from fastmcp import Client, Context, FastMCP
 from fastmcp.exceptions import ResourceError
 from mcp import MCPError
-from support.proxies import ClientKind, Talk, gateway_over, served, talking
+from support.proxies import DESK, IDE, TOKENS, Protocol, Talk, gateway_over, served, talking
 
 from packetgate.connectors.clients import ProxyConfig
-
-TOKENS = {"ide-token-0123456789": "ide", "desk-token-0123456789": "desk"}
-IDE, DESK = TOKENS
 
 
 class Library:
@@ -60,14 +57,14 @@ class Library:
 
 @asynccontextmanager
 async def reading(
-    library: Library, home: Path, kind: ClientKind, token: str = "", config: ProxyConfig | None = None
+    library: Library, home: Path, kind: Protocol, token: str = "", config: ProxyConfig | None = None
 ) -> AsyncIterator[Talk]:
     """Connect a client to a proxy of the library, once it has started."""
     async with gateway_over(library.server, home=home, config=config) as gateway:
         await gateway.hub.catalogue()
         async with (
             served(gateway, TOKENS if token else None) as url,
-            talking(gateway, url, ClientKind("fastmcp", kind.protocol), token=token) as talk,
+            talking(gateway, url, kind, token=token) as talk,
         ):
             yield talk
 
@@ -89,7 +86,7 @@ async def test_progress_reaches_the_calling_client(tmp_path: Path) -> None:
     assert progress == [(1, 2, "page 1"), (2, 2, "page 2")]
 
 
-async def test_a_cancelled_call_is_cancelled_at_its_server(tmp_path: Path, kind: ClientKind) -> None:
+async def test_a_cancelled_call_is_cancelled_at_its_server(tmp_path: Path, kind: Protocol) -> None:
     library = Library()
     async with reading(library, tmp_path, kind) as talk:
         call = asyncio.create_task(talk.call("call_read_tool", name="library.read_forever"))
@@ -99,7 +96,7 @@ async def test_a_cancelled_call_is_cancelled_at_its_server(tmp_path: Path, kind:
         assert not (await talk.call("call_read_tool", name="library.read_slowly")).is_error
 
 
-async def test_names_of_resources_and_prompts_contain_their_server(tmp_path: Path, kind: ClientKind) -> None:
+async def test_names_of_resources_and_prompts_contain_their_server(tmp_path: Path, kind: Protocol) -> None:
     async with reading(Library(), tmp_path, kind) as talk:
         client = talk.client
         assert [str(one.uri) for one in await client.list_resources()] == ["shelf://library/books/list"]
@@ -116,7 +113,7 @@ async def test_names_of_resources_and_prompts_contain_their_server(tmp_path: Pat
         assert prompt.messages[0].content.text == "Write a review of Emma"
 
 
-async def test_a_client_sees_no_resources_of_forbidden_servers(tmp_path: Path, kind: ClientKind) -> None:
+async def test_a_client_sees_no_resources_of_forbidden_servers(tmp_path: Path, kind: Protocol) -> None:
     config = ProxyConfig.model_validate({"clients": {"ide": {"servers": []}, "desk": {"servers": ["library"]}}})
     library = Library()
     async with reading(library, tmp_path, kind, IDE, config) as ide:
@@ -124,5 +121,5 @@ async def test_a_client_sees_no_resources_of_forbidden_servers(tmp_path: Path, k
         assert await ide.client.list_prompts() == []
         with pytest.raises(MCPError):
             await ide.client.read_resource("shelf://library/book/emma")
-        async with talking(ide.gateway, ide.url, ClientKind("fastmcp", kind.protocol), token=DESK) as desk:
+        async with talking(ide.gateway, ide.url, kind, token=DESK) as desk:
             assert len(await desk.client.list_resources()) == 1

@@ -3,35 +3,25 @@
 import asyncio
 import json
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastmcp import Client
-from fastmcp.client.transports import StdioTransport
 from support.command_line import CommandLine
 from support.fork_server import COMMAND
-from support.mcp_servers import SCRIPT, alive, until
-from support.programs import require
+from support.mcp_servers import alive, until
+from support.plain_server import configure, entry
 
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 
 CALLS = 12
-SERVER = f"""
-import os, pathlib, sys
-sys.path.insert(0, {str(SCRIPT.parent)!r})
-from plain_server import PlainServer
-
-server = PlainServer("clock")
-
+SERVER = """
 @server.reading
 async def get_pid(number: int) -> str:
     "Get the process id of the clock."
     return str(os.getpid())
-
-server.run()
 """
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "client", "version": "1"}}
 
@@ -39,10 +29,7 @@ HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"na
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     """An `mcp.json` with a server that returns its process id."""
-    file = tmp_path / "mcp.json"
-    entry = {"command": sys.executable, "sandbox": "off", "args": ["-c", SERVER], "trusted": True}
-    file.write_text(json.dumps({"mcpServers": {"clock": entry}}))
-    return file
+    return configure(tmp_path / "mcp.json", clock=entry(SERVER))
 
 
 async def start(cli: CommandLine, config: Path, *options: str) -> asyncio.subprocess.Process:
@@ -109,45 +96,13 @@ async def test_a_signal_ends_the_http_proxy(cli: CommandLine, config: Path, how:
     await all_are_recorded(cli, int(result.content[0].text))
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("protocol", ["legacy", "2026-07-28"])
-async def test_a_server_from_npm_answers_under_each_context(cli: CommandLine, protocol: str) -> None:
-    note = cli.folder / "note.txt"
-    note.write_text("the kettle is blue\n")
-    package = ["-y", "@modelcontextprotocol/server-filesystem", str(cli.folder)]
-    servers = {"files": {"command": require("npx"), "args": package, "trusted": True}}
-    config = cli.folder / "mcp.json"
-    config.write_text(json.dumps({"mcpServers": servers, "builtin": True}))
-    environment = {**cli.environment, "PACKETGATE_PATIENCE_S": "240"}
-    options = ["proxy", "--mcp-config", str(config)]
-    transport = StdioTransport(str(COMMAND), options, cwd=str(cli.folder), env=environment, keep_alive=False)
-    call = {"name": "files.read_text_file", "arguments": {"path": str(note)}}
-    async with Client(transport, mode=protocol) as client:
-        for query in ("read a text file", "bake a rye bread with sourdough"):
-            context = (await client.call_tool("set_context", {"query": query})).structured_content
-            more = {} if context["listed"] else {"context_id": context["context_id"]}
-            result = await client.call_tool("call_read_tool", {**call, **more})
-            assert result.structured_content["status"] == "executed"
-            assert "the kettle is blue" in result.content[0].text
-
-
-BELL = f"""
-import asyncio, pathlib, sys
-sys.path.insert(0, {str(SCRIPT.parent)!r})
-from plain_server import PlainServer
-
-server, log = PlainServer("bell"), pathlib.Path(sys.argv[1])
-
+BELL = """
 @server.tool
 async def ring(day: str) -> str:
     "Ring the bell once."
-    with log.open("a") as file:
-        file.write(f"rung {{day}}\\n")
-    await asyncio.sleep(0 if log.with_name("quick").exists() else 3600)
+    folder.note("log", f"rung {day}")
+    await folder.until("quick")
     return "it rang"
-
-server.run()
 """
 RULE = '[[policy.rules]]\neffect = "allow"\ntool = "bell.*"\n'
 
@@ -155,8 +110,7 @@ RULE = '[[policy.rules]]\neffect = "allow"\ntool = "bell.*"\n'
 @pytest.mark.slow
 async def test_repeating_a_write_that_a_kill_interrupted_asks_the_user(cli: CommandLine) -> None:
     log, config = cli.folder / "log", cli.folder / "mcp.json"
-    entry = {"command": sys.executable, "sandbox": "off", "args": ["-c", BELL, str(log)]}
-    config.write_text(json.dumps({"mcpServers": {"bell": entry}}))
+    configure(config, bell=entry(BELL, cli.folder, trusted=False))
     (cli.folder / "packetgate.toml").write_text(RULE)
     wanted = {"name": "call_changing_tool", "arguments": {"name": "bell.ring", "arguments": {"day": "monday"}}}
     other = {"name": "call_changing_tool", "arguments": {"name": "bell.ring", "arguments": {"day": "sunday"}}}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from fastmcp import FastMCP
-from support.proxies import ClientKind, gateway_over, ledger_server, served, talking
+from support.proxies import Protocol, gateway_over, ledger_server, served, talking
 
 from packetgate.connectors.proxy.sessions import MAX_TRACED_CALLS, EarlierResults, ProxySession, SessionRegistry
 from packetgate.gate.facts import Facts
@@ -34,7 +34,7 @@ def rooms_server() -> FastMCP:
 
 
 @pytest.mark.slow
-async def test_concurrent_clients_are_isolated(tmp_path: Path, kind: ClientKind) -> None:
+async def test_concurrent_clients_are_isolated(tmp_path: Path, kind: Protocol) -> None:
     tokens = {f"token-of-client-{number:03}": f"client{number}" for number in range(CLIENTS)}
     async with (
         gateway_over(rooms_server(), ledger_server([], tools=20), home=tmp_path) as gateway,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
-from support.proxies import META, ClientKind, notified, other_server, proxy_client
+from support.proxies import META, Protocol, other_server, proxy_client
 
 from packetgate.toolsets.servers.config import ServerConfig
 from packetgate.toolsets.servers.connection import Connection
@@ -43,7 +43,7 @@ def slow() -> SlowServer:
     return SlowServer()
 
 
-async def test_lists_do_not_wait_for_a_starting_server(slow: SlowServer, tmp_path: Path, kind: ClientKind) -> None:
+async def test_lists_do_not_wait_for_a_starting_server(slow: SlowServer, tmp_path: Path, kind: Protocol) -> None:
     servers = (slow.connection(), other_server())
     async with proxy_client(tmp_path / "home", *servers, kind=kind, patience_s=PATIENCE_S) as talk:
         assert await talk.names() == META | {"other__echo"}
@@ -53,7 +53,7 @@ async def test_lists_do_not_wait_for_a_starting_server(slow: SlowServer, tmp_pat
         assert "still starting" in result.text
 
 
-async def test_a_call_waits_for_its_server(slow: SlowServer, tmp_path: Path, kind: ClientKind) -> None:
+async def test_a_call_waits_for_its_server(slow: SlowServer, tmp_path: Path, kind: Protocol) -> None:
     servers = (slow.connection(), other_server())
     async with proxy_client(tmp_path / "home", *servers, kind=kind, patience_s=PATIENCE_S) as talk:
         assert await talk.names() == META | {"other__echo"}
@@ -64,9 +64,7 @@ async def test_a_call_waits_for_its_server(slow: SlowServer, tmp_path: Path, kin
         assert (await call).text == "it ran"
 
 
-async def test_a_prompt_and_a_resource_wait_for_their_server(
-    slow: SlowServer, tmp_path: Path, kind: ClientKind
-) -> None:
+async def test_a_prompt_and_a_resource_wait_for_their_server(slow: SlowServer, tmp_path: Path, kind: Protocol) -> None:
     async with proxy_client(tmp_path, slow.connection(), kind=kind) as talk:
         both = asyncio.gather(talk.client.get_prompt("slow_greet"), talk.client.read_resource("note://slow/a"))
         await slow.starting.wait()
@@ -82,5 +80,5 @@ async def test_a_started_server_is_announced(slow: SlowServer, tmp_path: Path) -
         assert await talk.names() == META | {"other__echo"}
         slow.may_start.set()
         while "slow__get_it" not in await talk.names():
-            await notified(talk.changed)
+            await talk.is_told()
             talk.changed.clear()

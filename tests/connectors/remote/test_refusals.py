@@ -104,7 +104,7 @@ def test_a_thread_of_another_graph_is_an_error() -> None:
 
 @pytest.mark.slow
 async def test_a_server_that_dies_during_a_turn_is_an_error(tmp_path: Path) -> None:
-    with serve_langgraph(tmp_path, isolated=False) as server:
+    with serve_langgraph(tmp_path) as server:
 
         async def turn() -> None:
             async with open_remote(server.url, "packetgate") as sessions:

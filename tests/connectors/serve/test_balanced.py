@@ -70,7 +70,7 @@ async def test_conversations_continue_on_either_machine(cli: CommandLine, tmp_pa
 
         rooms = [f"r{number}" for number in range(BEFORE + AFTER)]
         await asyncio.gather(*map(book, rooms[:BEFORE]))
-        assert {asker for _, _, asker in hotel.lines()} == {str(one.process.pid) for one in (here, there)}
+        assert {asker for _, _, asker in hotel.log} == {str(one.process.pid) for one in (here, there)}
         await there.kill()
         await asyncio.gather(*map(book, rooms[BEFORE:]))
-    assert Counter(room for what, room, _ in hotel.lines() if what == "booked") == dict.fromkeys(rooms, 1)
+    assert Counter(room for what, room, _ in hotel.log if what == "booked") == dict.fromkeys(rooms, 1)

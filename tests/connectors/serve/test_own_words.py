@@ -1,13 +1,12 @@
 """Only messages that arrived as the newest of a request count as the user's own words."""
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
-from support import office_server
 from support.command_line import CommandLine
 from support.endpoints import Chat, serving
+from support.office_server import office_entry
+from support.plain_server import configure
 from support.prompts import NO_TOOL, call, review
 from support.scripted_openai import ScriptedOpenAI
 
@@ -18,8 +17,7 @@ FROM_HISTORY = "text that an earlier message of the conversation returned"
 
 @pytest.fixture
 def office(cli: CommandLine) -> CommandLine:
-    entry = {"command": sys.executable, "args": [str(Path(office_server.__file__)), str(cli.folder)], "trusted": True}
-    (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"office": entry}}))
+    configure(cli.folder / "mcp.json", office=office_entry(cli.folder))
     return cli
 
 

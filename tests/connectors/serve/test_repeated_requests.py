@@ -24,7 +24,7 @@ def hotel(tmp_path: Path) -> Hotel:
 
 
 def options(hotel: Hotel) -> tuple[str, ...]:
-    return "--allow-writes", "--mcp-config", str(hotel.folder / "mcp.json")
+    return "--allow-writes", "--mcp-config", str(hotel / "mcp.json")
 
 
 async def test_a_first_message_repeated_after_a_kill_writes_once(cli: CommandLine, hotel: Hotel) -> None:

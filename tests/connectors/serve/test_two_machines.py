@@ -94,7 +94,7 @@ async def test_no_write_is_lost_or_repeated_when_a_machine_dies(
             return hotel.in_calls(there.process.pid)
 
         answers, in_calls = await asyncio.gather(asyncio.gather(*map(one, range(THREADS))), dies())
-    done = Counter(of for what, of, _ in hotel.lines() if what == "booked")
+    done = Counter(of for what, of, _ in hotel.log if what == "booked")
     events = Counter[str]()
     async for row in open_journal(settings).rows():
         events[row.event] += 1

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 from fastmcp import FastMCP
-from support.mcp_servers import echoing, in_process, over_http
+from support.mcp_servers import echoing, in_process, serving
 
 from packetgate.state.codes import Code
 from packetgate.state.errors import CallRefusedError, LostCallError
@@ -121,16 +121,16 @@ async def test_a_timed_out_call_is_lost_and_not_sent_again(risk: str):
     ],
 )
 async def test_a_server_is_reached(tmp_path: Path, transport: Literal["http", "sse"], path: str, entry: dict[str, str]):
-    async with over_http(echoing("far"), transport, path) as url:
-        far = new_connection(ServerConfig("far", {"url": url, **entry}), tmp_path)
+    async with serving(echoing("far").http_app(path=path, transport=transport)) as address:
+        far = new_connection(ServerConfig("far", {"url": f"{address}{path}", **entry}), tmp_path)
         async with McpHub([far], patience_s=20) as hub:
             assert "far.echo" in await hub.catalogue(), far.problem
             assert (await hub.call("far.echo", {"text": "hi"})).output == "far says hi"
 
 
 async def test_a_wrong_path_is_named(tmp_path: Path):
-    async with over_http(echoing("far"), "http") as url:
-        far = new_connection(ServerConfig("far", {"url": f"{url}/nowhere"}), tmp_path)
+    async with serving(echoing("far").http_app(path="/mcp")) as address:
+        far = new_connection(ServerConfig("far", {"url": f"{address}/mcp/nowhere"}), tmp_path)
         async with McpHub([far], patience_s=20) as hub:
             assert "far.echo" not in await hub.catalogue()
             assert far.state == "failed"

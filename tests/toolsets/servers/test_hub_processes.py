@@ -123,7 +123,7 @@ async def test_a_server_that_stays_dead_is_not_called(tmp_path: Path):
         "notes",
         sys.executable,
         "-c",
-        f"import pathlib, runpy, sys; sys.argv = ['', {str(server.folder)!r}]; sys.path[0] = {str(SCRIPT.parent)!r}\n"
+        f"import pathlib, runpy, sys; sys.argv = ['', {str(server.path)!r}]; sys.path[0] = {str(SCRIPT.parent)!r}\n"
         "if (pathlib.Path(sys.argv[1]) / 'pids').exists(): sys.exit('gone for good')\n"
         f"runpy.run_path({str(SCRIPT)!r}, run_name='__main__')",
     )
