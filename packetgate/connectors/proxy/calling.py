@@ -24,9 +24,8 @@ from packetgate.graph.settings import Settings
 from packetgate.ranking.learning import agent_use
 from packetgate.state.errors import CallRefusedError, InputError, PacketgateError
 from packetgate.state.printing import fenced, printable
-from packetgate.tools.policy.rules import strictest_rule
 from packetgate.tools.risk.tool import confirm_read_hint
-from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
+from packetgate.tools.spec.tool_spec import digest_of
 from packetgate.toolsets.servers.connection import ReportProgress, report_progress_to
 
 ANSWER_FIELD = "answer"
@@ -151,8 +150,7 @@ async def _decide_outside_client(
         proposal = await gateway.recorder.current(proposal)
     if not proposal.calls[0].status.is_final:
         gateway.parked_calls[key] = proposal
-        spec = gateway.hub.last_catalogue.get(proposal.calls[0].tool_name)
-        raise CallRefusedError(_waiting_text(proposal, spec, gateway.settings))
+        raise CallRefusedError(_waiting_text(proposal, gateway.settings))
     return proposal
 
 
@@ -235,30 +233,17 @@ def _skip_reply(reason: str) -> dict[str, str]:
     return {"type": "skip", "message": reason}
 
 
-def _waiting_text(proposal: Proposal, spec: ToolSpec | None, settings: Settings) -> str:
-    """Return the message for a call that waits because its client cannot ask: the reason, and how to allow the call.
-
-    A rule is proposed only if it would allow the call: not a flagged call, and not a call that a rule already matches.
-    """
-    call, header = proposal.calls[0], proposal.facts.header
-    session = header.session_id
+def _waiting_text(proposal: Proposal, settings: Settings) -> str:
+    """Return the message for a call that waits because its client cannot ask: the reason, and how to decide it."""
+    call = proposal.calls[0]
     doubt = f"the same call was made before: {call.unfinished_run_text}" if call.started_at else ""
-    rule = strictest_rule(spec.rules, call.params, spec.parameters, header.origin) if spec else None
-    always = (
-        f" {confirm_read_hint(call)}"
-        if call.is_unconfirmed_read
-        else (
-            " To allow all such calls, add to packetgate.toml\n"
-            f'[[policy.rules]]\neffect = "allow"\ntool = "{call.tool_name}"\nchannels = ["proxy"]'
-        )
-    )
-    always = f"{always}\n{preferences_hint(settings)}" if always else ""
-    advice = " No rule can allow a flagged call." if call.is_flagged else "" if doubt or rule else always
-    command = f"{command_anywhere(settings)} answer --session {session}"
+    can_declare = call.is_unconfirmed_read and not doubt and not call.is_flagged
+    declare = f" {confirm_read_hint(call)}\n{preferences_hint(settings)}" if can_declare else ""
     variable = " with the proxy's PACKETGATE_DATABASE_URL set," if settings.database_url else ""
     return (
         f"{call.tool_name} was NOT run: {doubt or call.review_reasoning}, and this client does not support "
         f"elicitation, so nobody could be asked. On the proxy's machine,{variable} this command shows the question, "
-        f"and the command that decides it:\n{command}\n"
-        f"Then repeat the call with the same arguments for its result.{advice}"
+        f"and the command that decides it:\n{command_anywhere(settings)} answer --session "
+        f"{proposal.facts.header.session_id}\n"
+        f"Then repeat the call with the same arguments for its result.{declare}"
     )

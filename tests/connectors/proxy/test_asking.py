@@ -70,7 +70,6 @@ async def test_without_elicitation_the_refusal_says_how_to_allow_the_call(
         for _ in range(2):
             result = await talk.call("call_changing_tool", **ADD)
             assert result.is_error
-            assert "[[policy.rules]]" in result.text
             assert "packetgate answer --session" in result.text
         assert written == []
         assert await events(talk.gateway) == ["call_proposed"]
