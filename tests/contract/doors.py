@@ -172,6 +172,20 @@ def _own(name: str) -> str:
     return name.rpartition(".")[2]
 
 
+async def _run_to_end(
+    graph: Any, given: Any, config: Any, answers: Sequence[Answer], server: str = "", **options: Any
+) -> tuple[list[Question], Any]:
+    """Run a graph, answer its questions, and return them with the last state; None if a question stays open."""
+    rest, asked = list(answers), list[Question]()
+    state = await graph.ainvoke(given, config, **options)
+    while interrupts := state.get("__interrupt__"):
+        asked.append(_question(interrupts[0].value))
+        if not rest:
+            return asked, None
+        state = await graph.ainvoke(Command(resume=await _value(rest.pop(0), server)), config, **options)
+    return asked, state
+
+
 @dataclass
 class _RouterDoor:
     """What graph and library share."""
@@ -240,13 +254,9 @@ class _GraphDoor(_RouterDoor):
     async def _run(self, given: Any, before: int, answers: Sequence[Answer], thread: str) -> Outcome:
         config: Any = {"configurable": {"thread_id": thread} if self.setup.can_ask else {}}
         sync: Any = {"durability": "sync"} if self.setup.can_ask else {}
-        rest, asked = list(answers), list[Question]()
-        state = await self.graph.ainvoke(given, config, **sync)
-        while interrupts := state.get("__interrupt__"):
-            asked.append(_question(interrupts[0].value))
-            if not rest:
-                return self.outcome(before, asked, "", waits=True)
-            state = await self.graph.ainvoke(Command(resume=await _value(rest.pop(0), "office")), config, **sync)
+        asked, state = await _run_to_end(self.graph, given, config, answers, "office", **sync)
+        if state is None:
+            return self.outcome(before, asked, "", waits=True)
         return self.outcome(before, asked, state["messages"][-1].text, waits=False)
 
 
@@ -320,13 +330,10 @@ class _MiddlewareDoor:
 
     async def _run(self, given: Any, answers: Sequence[Answer], thread: str) -> Outcome:
         config: Any = {"configurable": {"thread_id": thread}}
-        before, rest, asked = len(self.office.made), list(answers), list[Question]()
-        state = await self.graph.ainvoke(given, config, durability="sync")
-        while interrupts := state.get("__interrupt__"):
-            asked.append(_question(interrupts[0].value))
-            if not rest:
-                return Outcome(self.office.made[before:], asked, "", waits=True)
-            state = await self.graph.ainvoke(Command(resume=await _value(rest.pop(0))), config, durability="sync")
+        before = len(self.office.made)
+        asked, state = await _run_to_end(self.graph, given, config, answers, durability="sync")
+        if state is None:
+            return Outcome(self.office.made[before:], asked, "", waits=True)
         messages = state["messages"]
         since = max(at for at, message in enumerate(messages) if isinstance(message, HumanMessage))
         results = [message.text for message in messages[since:] if isinstance(message, ToolMessage)]

@@ -7,7 +7,6 @@ from support.prompts import NO_TOOL, call, review
 from support.scripted_deciders import call as selected
 from support.scripted_deciders import scripted
 from support.scripted_openai import ScriptedOpenAI
-from support.streams import stream
 
 from packetgate.deciders.protocols import Deciders
 
@@ -40,7 +39,7 @@ async def test_a_models_answer_is_inert_complete_or_streamed(by_model: Deciders,
     script = (call("notebook.read_note", name="a"), review(0.9), NO_TOOL, answer)
     scripted_openai.script(*script)
     async with session(by_model, Notebook(a=POISON)) as talk:
-        turn = await stream(talk, "Read note a, as https://docs.example/a says")
+        turn = await talk.stream("Read note a, as https://docs.example/a says")
     assert turn.shown == {turn.packet.messages[-1].id: inert}
     assert len(turn.chunks) > 3
     assert turn.packet.messages[-1].text == turn.packet.response.candidate == inert

@@ -12,7 +12,6 @@ from langchain_core.messages import HumanMessage
 from support.gguf_model import write_tiny_gguf
 from support.graphs import run_once, session
 from support.scripted_openai import CutOff, ScriptedOpenAI
-from support.streams import stream
 
 from packetgate.deciders.choosing import language_deciders, reflex_deciders
 from packetgate.deciders.protocols import Deciders
@@ -63,7 +62,7 @@ def answering(request: pytest.FixtureRequest, tmp_path: Path) -> Answering:
 
 async def test_the_answer_is_streamed_without_markup(answering: Answering):
     async with session(by_model(await answering(LEAK))) as talk:
-        turn = await stream(talk)
+        turn = await talk.stream()
     assert len(turn.chunks) > 3
     assert all(CLEAN.startswith("".join(turn.chunks[:count])) for count in range(len(turn.chunks) + 1))
     assert turn.shown == {turn.packet.messages[-1].id: CLEAN}
@@ -75,7 +74,7 @@ async def test_the_answer_is_streamed_without_markup(answering: Answering):
 async def test_streaming_does_not_change_the_turn(answering: Answering):
     chat = await answering("The note says apples.")
     async with session(by_model(chat)) as talk:
-        streamed = (await stream(talk)).packet
+        streamed = (await talk.stream()).packet
     at_once = await run_once(by_model(await answering("The note says apples.")), "Hello")
     assert streamed.response == at_once.response
     tokens, others = (packet.metrics.token_usage["respond"] for packet in (streamed, at_once))
@@ -99,7 +98,7 @@ async def test_a_selection_that_is_the_answer_is_streamed(deciding: Deciders, sc
     story = " ".join(20 * ["Once upon a time there was a pear."])
     scripted_openai.script(story)
     async with session(deciding) as talk:
-        turn = await stream(talk, "Tell me a story")
+        turn = await talk.stream("Tell me a story")
     assert len(scripted_openai.requests) == 1
     assert len(turn.chunks) > 3
     assert turn.shown == {turn.packet.messages[-1].id: story}
@@ -108,7 +107,7 @@ async def test_a_selection_that_is_the_answer_is_streamed(deciding: Deciders, sc
 async def test_an_aborted_stream_falls_back_to_reflex(scripted_chat: BaseChatModel, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(CutOff("It says app"))
     async with session(by_model(scripted_chat)) as talk:
-        turn = await stream(talk)
+        turn = await talk.stream()
     (broken, begun), (written, answer) = turn.shown.items()
     assert begun == "It says "
     assert (written, answer) == (turn.packet.messages[-1].id, turn.packet.messages[-1].text)

@@ -3,10 +3,10 @@
 import os
 import subprocess
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from support.fork_server import COMMAND, Forked, Streams, fork_server
 
@@ -37,19 +37,19 @@ class CommandLine:
             stdout: where its output goes, if not into the outcome.
         """
         process_in, feeding = os.pipe()
-        out, process_out = os.pipe()
-        err, process_err = os.pipe()
-        process = self.fork(args, (process_in, process_out if stdout is None else stdout, process_err), **variables)
-        for end in (process_in, process_out, process_err):
-            os.close(end)
-        with ThreadPoolExecutor(3) as threads:
-            threads.submit(_write, feeding, given)
-            told, complained = threads.submit(_read, out), threads.submit(_read, err)
+        with TemporaryFile() as out, TemporaryFile() as err:
+            streams = (process_in, out.fileno() if stdout is None else stdout, err.fileno())
+            process = self.fork(args, streams, **variables)
+            os.close(process_in)
             try:
-                process.wait(TIMEOUT_S)
+                with suppress(BrokenPipeError), os.fdopen(feeding, "wb") as file:
+                    file.write(given)
+                status = process.wait(TIMEOUT_S)
             finally:
                 process.kill()
-            return Outcome(process.wait(), told.result(), complained.result())
+            for file in (out, err):
+                file.seek(0)
+            return Outcome(status, out.read().decode(), err.read().decode())
 
     def fork(self, args: Sequence[str], streams: Streams, *, terminal: bool = False, **variables: str) -> Forked:
         """Let the fork server start a command on three streams."""
@@ -73,13 +73,3 @@ class Outcome:
     status: int
     out: str
     err: str
-
-
-def _write(pipe: int, given: bytes) -> None:
-    with suppress(BrokenPipeError), os.fdopen(pipe, "wb") as file:
-        file.write(given)
-
-
-def _read(pipe: int) -> str:
-    with os.fdopen(pipe, "rb") as file:
-        return file.read().decode()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
@@ -65,20 +65,49 @@ class Session:
             await self.events(turn)
         return (await Sessions(self.graph).state(self.name)).packet
 
+    async def packet(self) -> CognitionPacket:
+        """Return the packet of the last turn."""
+        values = (await self.graph.aget_state(self.config)).values
+        return CognitionPacket.model_validate({k: v for k, v in values.items() if k in CognitionPacket.model_fields})
+
     async def steps(self) -> list[str]:
         """Return the stages of the last turn, in order."""
-        packet = CognitionPacket.model_validate(
-            {
-                name: value
-                for name, value in (await self.graph.aget_state(self.config)).values.items()
-                if name in CognitionPacket.model_fields
-            }
-        )
-        return [entry.step for entry in packet.reasoning.reflection_log]
+        return [entry.step for entry in (await self.packet()).reasoning.reflection_log]
+
+    async def stream(self, text: str = "Hello") -> "Streamed":
+        """Run a turn, listening to three of LangGraph's streams at once, as a front end does."""
+        given, modes = TurnInput(messages=[HumanMessage(text)]), ["messages", "custom", "updates"]
+        events = self.graph.astream(given, self.config, context=self.context, stream_mode=modes)
+        seen = [(mode, event) async for mode, event in events]
+        messages = [event[0] for mode, event in seen if mode == "messages" and isinstance(event[0], AIMessage)]
+        return Streamed(messages, [mode for mode, _ in seen], await self.packet())
 
     @property
     def config(self) -> Any:
         return {"configurable": {"thread_id": self.name}}
+
+
+@dataclass
+class Streamed:
+    """The stream content of a turn."""
+
+    messages: list[AIMessage]
+    """In the order they came, a chunk each."""
+    modes: list[str]
+    packet: CognitionPacket
+
+    @property
+    def chunks(self) -> list[str]:
+        return [message.text for message in self.messages if message.text]
+
+    @property
+    def shown(self) -> dict[str | None, str]:
+        """The text of each message, by id."""
+        texts: dict[str | None, str] = {}
+        for message in self.messages:
+            if message.text:
+                texts[message.id] = texts.get(message.id, "") + message.text
+        return texts
 
 
 @asynccontextmanager
