@@ -44,11 +44,11 @@ WRITE = call("notebook.write_note", name="a", text="avocado")
 
 async def test_a_write_whose_server_dies_is_unknown_and_other_calls_run(notebook: Notebook, tmp_path: Path):
     both = calls(wanted("mail.send_mail", text="Dear all"), wanted("notebook.read_note", name="a"))
-    async with session(scripted(both), notebook, dying(tmp_path / "sent"), allow_write_tools=True) as talk:
+    async with session(scripted(both), notebook, dying(tmp_path), allow_write_tools=True) as talk:
         await talk.ask("Send a mail saying Dear all, and read a")
         packet = await talk.reply("yes")
     assert [one.status.value for one in packet.routing.all_calls] == ["unknown", "executed"]
-    assert (tmp_path / "sent").read_text(encoding="utf-8") == "Dear all"
+    assert (tmp_path / "sent").read_text() == "Dear all\n"
     assert "it is not known whether it finished" in packet.response.candidate
 
 
