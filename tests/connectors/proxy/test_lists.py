@@ -101,34 +101,34 @@ async def uses(store: BaseStore | None) -> list[dict[str, object]]:
     return [item.value for item in await store.asearch(USES_NAMESPACE, limit=1000)]
 
 
-async def is_first(talk: Talk) -> bool:
-    """Whether the used tool is among the first three for a paraphrased context."""
-    await talk.gateway.recorder.wait_until_written()
+async def is_returned(talk: Talk) -> bool:
+    """Whether the used tool is among the best tools for a paraphrased context."""
     result = await talk.call("set_context", query=SAME_IN_OTHER_WORDS)
-    return "office__fetch_q" in [tool["name"] for tool in result.structured["tools"][:3]]
+    return "office__fetch_q" in [tool["name"] for tool in result.structured["tools"]]
 
 
-async def test_repeated_uses_rank_a_tool_first_for_their_client_after_a_restart(
+async def test_repeated_uses_bring_a_tool_to_the_contexts_of_their_client_after_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(records, "TIMEOUT_S", 60)
     async with gateway_over(office_server(), home=tmp_path) as gateway, served(gateway, TOKENS) as url:
         async with talking(gateway, url, token=IDE) as ide:
-            assert not await is_first(ide)
-            for _ in range(20):
+            assert not await is_returned(ide)
+            for _ in range(6):
                 await ide.set_context(QUERY)
                 if "office__fetch_q" not in await ide.names():
                     await ide.call("search_tools", query="contents of the cabinet")
                 assert not (await ide.call("call_read_tool", name="office.fetch_q")).is_error
-            assert await is_first(ide)
+                await gateway.recorder.wait_until_written()
+            assert await is_returned(ide)
         async with talking(gateway, url, token=DESK) as desk:
-            assert not await is_first(desk)
+            assert not await is_returned(desk)
     async with (
         gateway_over(office_server(), home=tmp_path) as gateway,
         served(gateway, TOKENS) as url,
         talking(gateway, url, token=IDE) as ide,
     ):
-        assert await is_first(ide)
+        assert await is_returned(ide)
 
 
 @pytest.mark.parametrize(("way", "weight"), [("searched", 1.5), ("named", 0.5)])
