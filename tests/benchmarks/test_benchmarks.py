@@ -34,25 +34,6 @@ def test_a_turn_is_compared_with_the_agent_and_with_empty_nodes(capsys: pytest.C
     assert floor["notes_ms"].keys() > {"build_palette", "select_tool", "review_selection", "execute_tool", "respond"}
 
 
-def test_late_turns_run_on_a_copy_of_a_thread_with_all_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overhead, "TURNS", 3)
-    turns = overhead.Agent.turn
-    told: list[int] = []
-
-    async def counted(self: overhead.Agent, thread: str | None = None) -> float:
-        took = await turns(self, thread)
-        if thread is not None:
-            state = await self.graph.aget_state({"configurable": {"thread_id": thread}})
-            told.append(sum(message.type == "human" for message in state.values["messages"]))
-        return took
-
-    monkeypatch.setattr(overhead.Agent, "turn", counted)
-    last, agents, theirs = overhead.measure(1, ["SQLite, turn 50"])
-    assert (last.beside, agents.beside, theirs.goal) == ("turn 1", "create_agent", None)
-    assert told[:4] == [1, 2, 1, 2]
-    assert set(told[4:]) == {3}
-
-
 def test_each_kind_of_start_is_measured() -> None:
     ratios = list(startup.measure(1))
     assert [one.name for one in ratios] == list(startup.STARTS)

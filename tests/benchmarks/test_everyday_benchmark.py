@@ -13,7 +13,6 @@ from benchmarks.everyday.asked import SERVERS, Asked, read_asked
 from benchmarks.everyday.judging import Moment, Verdict, judged
 from benchmarks.everyday.playing import Made, Played
 from benchmarks.everyday.world import World
-from packetgate.state.errors import InputError
 
 NOON = Moment(datetime(2026, 3, 1, 12, 0, tzinfo=UTC), datetime(2026, 3, 1, 12, 1, tzinfo=UTC))
 
@@ -59,13 +58,6 @@ def test_a_request_with_the_expected_effect_ends_well(world: World):
     assert (verdict.outcome, verdict.problems) == ("well", ())
 
 
-def test_a_question_ends_well_if_it_is_expected(world: World):
-    assert judge(world, shown="Which file?", questions=1).outcome == "asked"
-    assert judge(world, shown="Which file?", questions=1, asks=True, answer=["file"]).outcome == "well"
-    assert judge(world, shown="Which file?", asks=True).outcome == "well", "the answer asks"
-    assert judge(world, shown="No tool fits.", asks=True).problems == ("it does not ask",)
-
-
 @pytest.mark.parametrize(
     ("calls", "outcome", "wrong"),
     [
@@ -101,13 +93,6 @@ def test_the_requests_are_valid():
     kept = read_asked()
     assert len(kept) > 350
     assert {name for one in kept for name in one.servers} == {*SERVERS}
-
-
-def test_the_error_names_an_invalid_line(tmp_path: Path):
-    file = tmp_path / "r.jsonl"
-    file.write_text('\n{"id": "a", "servers": ["builtin"], "say": ["x"], "expect": {"anser": []}}\n')
-    with pytest.raises(InputError, match=r"r\.jsonl, line 2: .*anser"):
-        read_asked([file])
 
 
 def test_the_benchmark_runs_on_the_built_in_tools(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

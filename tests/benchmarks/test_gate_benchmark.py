@@ -34,13 +34,6 @@ async def test_a_request_is_routed_up_to_the_gate():
     assert run.review >= 0.7
 
 
-async def test_without_a_fitting_tool_or_a_needed_value_there_is_no_call():
-    greeting = await only("Hello!", "packetgate")
-    assert (greeting.chosen, greeting.outcome, greeting.right) == ((), "no call", False)
-    unclear = await only("Read a file", "packetgate", "files.read_file")
-    assert (unclear.chosen, unclear.outcome) == ((), "unclear")
-
-
 async def test_the_careless_selector_always_calls_and_made_up_values_do_not_pass_the_review():
     run = await only("Hello!", "careless")
     assert run.chosen

@@ -45,23 +45,6 @@ def test_the_error_names_an_invalid_tool(tmp_path: Path, text: str, complaint: s
     assert str(raised.value).startswith(str(path))
 
 
-@pytest.mark.parametrize(
-    ("row", "complaint"),
-    [
-        ({"gold": ["sky/forecast"]}, "without 'query'"),
-        ({"query": "x", "gold": [["sky/forecast"], 3]}, "not names"),
-        ({"query": "x", "gold_any": ["sky/forecast"]}, "not names"),
-        ({"query": "x", "gold": "sky/forecast"}, "'gold' is a str"),
-        ({"query": "x", "gold": ["nowhere"]}, "no request needs one of the tools"),
-        ({"query": "x"}, "no request needs one of the tools"),
-    ],
-)
-def test_the_error_names_an_invalid_request(tmp_path: Path, row: dict[str, Any], complaint: str):
-    tools = read_tools([write(tmp_path / "t.jsonl", *TOOLS)])
-    with pytest.raises(InputError, match=complaint):
-        read_queries([write(tmp_path / "q.jsonl", row)], tools)
-
-
 def test_every_form_of_a_label_is_understood(tmp_path: Path):
     tools = read_tools([write(tmp_path / "t.jsonl", *TOOLS)])
     queries = write(

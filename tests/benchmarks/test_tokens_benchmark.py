@@ -16,13 +16,6 @@ MAIL = tool("post.send_mail", "to", to={"type": "string", "description": "Who ge
 MANY = Catalogue([*FILES.values(), *(tool(f"stock.sell_{n}", description=f"Sell the share {n}.") for n in range(40))])
 
 
-def test_the_vocabulary_belongs_to_a_real_model():
-    assert count("") == 0
-    assert count("Read a file.") == 4
-    assert count("<s>[INST]") == 6  # no text becomes a control token
-    assert count("水壶是蓝色的") == 8
-
-
 def test_the_tokens_of_the_full_catalogue_match_a_count_by_hand():
     one = Catalogue([MAIL])
     schema = '{"type":"object","properties":{"to":{"type":"string","description":"Who gets it."}},"required":["to"]}'
