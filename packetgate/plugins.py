@@ -16,6 +16,8 @@ from typing import Any
 from packetgate.state.errors import ConfigError
 
 LEFT_OUT = "left out"
+COMMANDS = "packetgate.commands"
+"""Group of the entry points of commands: each names a `Command`, which is the program's command of that name."""
 GROUP = "packetgate.plugins"
 """Group of the entry points."""
 KINDS: Mapping[str, str] = {
@@ -53,6 +55,16 @@ class Plugin:
     """Functions `(call, facts) -> Verdict | None`: the gate asks them beside its own checks."""
     model_kinds: Sequence[Any] = ()
     """They say what model names with their prefixes mean. A kind of an argument holds in the whole process."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of the `packetgate` program. What it needs is imported when it runs."""
+
+    function: str
+    """Module and name of a function, as `package.module:function`. Its parameters are the command's options (typer)."""
+    help: str
+    """One line."""
 
 
 @dataclass(frozen=True)

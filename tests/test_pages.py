@@ -30,9 +30,9 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.rel
 def options() -> dict[str, set[str]]:
     """Return each command's options."""
     found = {}
-    for name, (_, line) in COMMANDS.items():
+    for name, listed in COMMANDS.items():
         command = load_command(name)
-        assert command.help.startswith(line.removesuffix(".")), "the line in the list of commands is out of date"
+        assert command.help.startswith(listed.help.removesuffix(".")), "the line in the list of commands is out of date"
         found[name] = {one for param in command.params for one in (*param.opts, *param.secondary_opts)} | {"--help"}
     return found
 

@@ -15,6 +15,7 @@ from contract.model import ScriptedModel
 from contract.office import Office
 from contract.rows import WRITES, mail, note
 from langchain_core.language_models import FakeListChatModel
+from support.command_line import CommandLine
 
 from packetgate import plugins
 from packetgate.deciders.advice import Advisers, Score
@@ -250,3 +251,27 @@ def test_the_model_kind_of_a_plug_in_answers(
         entry_points.append(EntryPoint("house", "test_plugins:PLUGIN", GROUP))
     with create_router("echo:Ada", root=tmp_path, plugins=[] if is_installed else [PLUGIN]) as router:
         assert router.invoke("Who are you?").answer == "I am Ada."
+
+
+def test_an_installed_command_runs_and_a_broken_one_is_one_line(cli: CommandLine, tmp_path: Path):
+    package = tmp_path / "site"
+    (package / "weather-1.dist-info").mkdir(parents=True)
+    (package / "weather-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: weather\nVersion: 1\n")
+    (package / "weather-1.dist-info" / "entry_points.txt").write_text(
+        "[packetgate.commands]\nforecast = weather:FORECAST\nbroken = weather:NOTHING\nask = weather:FORECAST\n"
+    )
+    (package / "weather.py").write_text(
+        "from packetgate.plugins import Command\n"
+        "FORECAST = Command('weather:forecast', 'Print the weather.')\n"
+        "def forecast(town: str) -> int:\n"
+        "    print('rain in', town)\n"
+        "    return 0\n"
+    )
+    done = cli.start("forecast", "Bergen", PYTHONPATH=str(package))
+    assert (done.status, done.out) == (0, "rain in Bergen\n"), done.err
+    help_of_all = cli.start("--help", PYTHONPATH=str(package)).out
+    assert "Print the weather." in help_of_all
+    assert "Run one turn" in help_of_all
+    broken = cli.start("broken", PYTHONPATH=str(package))
+    assert broken.status == 2
+    assert "weather:NOTHING" in broken.err

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from benchmarks.everyday.asked import SERVERS
 from benchmarks.everyday.judging import Outcome, Verdict, Wrong
-from packetgate.tools.evaluation.calibration import calibration_error, reliability
+from packetgate.lab.fitting import calibration_error, reliability
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 GOALS = {"well": 0.85, "wrong": 0.02}

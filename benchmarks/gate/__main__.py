@@ -19,8 +19,8 @@ from typing import get_args
 from benchmarks.gate.figures import THRESHOLD, Judge, judged, outcomes, sweep
 from benchmarks.gate.runs import Run, Selector, measure, read_runs, write_runs
 from benchmarks.gate.sets import bfcl, own_requests
+from packetgate.lab.fitting import calibration_error, reliability
 from packetgate.state.errors import InputError, ModelError
-from packetgate.tools.evaluation.calibration import calibration_error, reliability
 
 SHOWN = (0.0, 0.3, 0.5, 0.65, 0.7, 0.75, 0.9, 1.0)
 """The thresholds that people are shown."""

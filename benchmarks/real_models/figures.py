@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from benchmarks.real_models.playing import Played
 from benchmarks.selection.cases import Case
 from benchmarks.selection.figures import Figures, Outcome, auroc, is_right, names_right
-from packetgate.tools.evaluation.calibration import calibration_error, reliability
+from packetgate.lab.fitting import calibration_error, reliability
 
 
 def figures(cases: Mapping[str, Case], rows: Sequence[Played], *, reviewed: bool) -> Figures:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from benchmarks.selection.cases import Case, Expected
-from packetgate.tools.evaluation.calibration import calibration_error, reliability
+from packetgate.lab.fitting import calibration_error, reliability
 
 GATE = 0.7
 _IGNORED = re.compile(r"[ ,./\-_*^]")

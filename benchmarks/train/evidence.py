@@ -36,6 +36,7 @@ from packetgate.deciders.language.evidence import (
 from packetgate.deciders.language.prompting import tool_offer, turn_messages
 from packetgate.deciders.language.selection import ModelSelector
 from packetgate.deciders.packets import facts_of
+from packetgate.lab.fitting import calibration_error, reliability
 from packetgate.models.model import Model
 from packetgate.plugins import installed
 from packetgate.reflex.calls import select
@@ -47,7 +48,6 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Content, Context, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.evaluation.calibration import calibration_error, reliability
 from packetgate.tools.learned import DIGITS, log_odds
 from packetgate.tools.spec.tool_spec import ToolSpec
 

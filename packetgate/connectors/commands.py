@@ -1,8 +1,9 @@
-"""The commands of all connectors. A command's module is imported when the command runs."""
+"""The commands of the program. A command's module is imported when the command runs."""
 
+from collections.abc import Iterator
 from functools import wraps
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from inspect import iscoroutinefunction
 from typing import Annotated, Any
 
@@ -11,8 +12,10 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from packetgate.connectors.running import run
+from packetgate.plugins import COMMANDS as GROUP
+from packetgate.plugins import Command
 
-COMMANDS = {
+_CORE = {
     "init": (
         "terminal.init",
         "Find models and MCP servers on this machine, and write packetgate.toml and mcp.json for this folder.",
@@ -27,27 +30,26 @@ COMMANDS = {
     "tools": ("terminal.reports", "List the tools with risk, category and description."),
     "policy": ("terminal.reports", "List the policy rules, remembered answers, and labels of the proxy's clients."),
     "settings": ("terminal.reports", "Show the settings of a run and the options of models, with their sources."),
-    "calibrate": ("terminal.calibrate", "Fit the review's confidence to your answers, and show how reliable it is."),
-    "evaluate": (
-        "terminal.evaluate",
-        "Measure a model on eighty cases: its strengths, its confidence and fitting settings.",
-    ),
     "doctor": ("terminal.doctor", "Check what is configured, what answers, and what is missing."),
     "audit": ("terminal.audit", "Show the journal: who asked, what was proposed, approved and run, with what result."),
     "trace": ("trace", "Show a past packet's trace."),
-    "discord": ("discord.command", "Answer on Discord until stopped."),
     "studio": ("studio", "Serve the graph to LangGraph Studio and to chat front ends, until stopped."),
     "proxy": ("proxy.command", "Serve all configured MCP servers as one, with the tools that fit the client's task."),
-    "serve": (
-        "serve.command",
-        "Serve the graph as a model, over OpenAI's protocol, to any chat client until stopped.",
-    ),
 }
-"""Maps each command, in the order of the help, to its module below `packetgate.connectors` and its line of the help.
+"""Maps each command, in the order of the help, to its module below `packetgate.connectors` and its line of the help."""
 
-The module has a function with the command's name, whose parameters are the command's options. It is imported only
-when the command runs.
-"""
+
+def _installed() -> Iterator[tuple[str, Command]]:
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        try:
+            yield point.name, point.load()
+        except Exception as error:  # noqa: BLE001  whatever a foreign module raises
+            yield point.name, Command("", f"Cannot be used ({point.value}): {type(error).__name__}: {error}")
+
+
+COMMANDS = {name: Command(f"packetgate.connectors.{module}:{name}", line) for name, (module, line) in _CORE.items()}
+COMMANDS |= {name: command for name, command in _installed() if name not in COMMANDS}
+"""The commands of the program. An installed one does not replace one of ours."""
 
 
 class CommandGroup(TyperGroup):
@@ -55,7 +57,7 @@ class CommandGroup(TyperGroup):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.commands = {name: TyperCommand(name, help=line) for name, (_, line) in COMMANDS.items()}
+        self.commands = {name: TyperCommand(name, help=command.help) for name, command in COMMANDS.items()}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the named command, imported; a sentence instead of a name is passed to `ask`."""
@@ -67,7 +69,10 @@ class CommandGroup(TyperGroup):
 
 def load_command(name: str) -> Any:
     """Import a command, and return it with its options."""
-    command = getattr(import_module(f"packetgate.connectors.{COMMANDS[name][0]}"), name)
+    module, _, function = COMMANDS[name].function.partition(":")
+    if not module:
+        raise typer.BadParameter(COMMANDS[name].help)
+    command = getattr(import_module(module), function)
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
     @wraps(command)

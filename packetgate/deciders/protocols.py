@@ -15,10 +15,10 @@ from packetgate.state.errors import DecisionError, NotAskedError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Alternative, Correction, ToolCall
 from packetgate.state.sections import Access, DecidedBy, Reflection, StageError
+from packetgate.tools.calibration import Curve, curve_name
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.checks.checking import CheckedCall
-from packetgate.tools.evaluation.calibration import Curve, curve_name
 
 
 class StageDecision(Section):

@@ -1,4 +1,4 @@
-"""Records in the graph's store: lessons from turns, and model evaluations.
+"""Records in the graph's store: lessons from turns, and calibration curves.
 
 If the store fails, the record is lost and the turn continues.
 """
@@ -13,14 +13,12 @@ from functools import cache
 from itertools import count
 
 from langgraph.store.base import BaseStore
-from pydantic import ValidationError
 
 from packetgate.deciders.protocols import ModelDigestSource
 from packetgate.ranking.learning import LearnedUses
 from packetgate.ranking.store import delete_items, delete_old_uses, delete_uses, read_learned, store_uses
 from packetgate.state.packet import CognitionPacket
-from packetgate.tools.evaluation.calibration import Calibration, read_calibration
-from packetgate.tools.evaluation.passport import CaseResult, EvaluatedCall, Passport
+from packetgate.tools.calibration import Calibration, read_calibration
 
 _log = logging.getLogger(__name__)
 _failed: deque[str] = deque(maxlen=256)
@@ -29,10 +27,8 @@ TIMEOUT_S = 5.0
 """Longest wait of a turn for the store."""
 PRUNE_EVERY = 1_000
 """Number of turns in a process after which old lessons are deleted."""
-EVALUATIONS = ("packetgate", "evaluations")
 CONVERSATIONS = ("serve",)
 """Store namespace in which `packetgate serve` maps digests of conversations to sessions."""
-_PASSPORT = "passport"
 _ALL = 1_000_000
 
 
@@ -72,15 +68,15 @@ async def learned_for(packet: CognitionPacket, store: BaseStore | None) -> Learn
 async def calibration_for(
     packet: CognitionPacket, store: BaseStore | None, model_digest: ModelDigestSource | None = None
 ) -> Calibration:
-    """Return calibration curves: fitted to the user's answers, otherwise from the model's passport.
+    """Return calibration curves: fitted to the user's answers, otherwise from the model's evaluation.
 
     Without an answer from the store there are none.
     """
     if store is not None:
         async with _bounded_store_access(packet):
             digest = await model_digest() if model_digest else None
-            passport = await read_passport(store, digest) if digest else None
-            curves = passport.curves if passport and passport.version == evaluation_version() else {}
+            of_model = await read_calibration(store, digest) if digest else Calibration()
+            curves = of_model.curves if of_model.curves and of_model.version == evidence_version() else {}
             return Calibration(curves=curves | (await read_calibration(store)).curves)
     return Calibration()
 
@@ -99,36 +95,8 @@ async def _bounded_store_access(packet: CognitionPacket) -> AsyncIterator[None]:
 
 
 @cache
-def evaluation_version() -> str:
-    """Return a digest of the evaluation's cases and weights: curves of other versions do not apply."""
+def evidence_version() -> str:
+    """Return a digest of the weights of the evidence: curves of other versions do not apply."""
     from packetgate.deciders.language.evidence import EVIDENCE_FITTED  # slow to load
-    from packetgate.tools.evaluation.cases import FILE
 
-    form = f"{[*EvaluatedCall.model_fields, *CaseResult.model_fields]}"
-    return hashlib.sha256(FILE.read_bytes() + EVIDENCE_FITTED.read_bytes() + form.encode()).hexdigest()[:16]
-
-
-async def read_case_results(store: BaseStore, model_digest: str) -> dict[str, CaseResult]:
-    """Return a model's case results by case name."""
-    items = await store.asearch((*EVALUATIONS, model_digest), filter={"version": evaluation_version()}, limit=_ALL)
-    return {item.key: CaseResult.model_validate(item.value) for item in items if item.key != _PASSPORT}
-
-
-async def read_passport(store: BaseStore, model_digest: str) -> Passport | None:
-    """Return a model's passport of any version; None if there is no readable passport."""
-    item = await store.aget((*EVALUATIONS, model_digest), _PASSPORT)
-    try:
-        return Passport.model_validate(item.value) if item else None
-    except ValidationError:  # written by another version of Packetgate
-        return None
-
-
-async def save_evaluation(store: BaseStore, model_digest: str, result: CaseResult | Passport) -> None:
-    """Store the result of a case, or replace the passport."""
-    key = _PASSPORT if isinstance(result, Passport) else result.case
-    await store.aput((*EVALUATIONS, model_digest), key, result.model_dump(mode="json"), index=False)
-
-
-async def forget_evaluation(store: BaseStore, model_digest: str) -> None:
-    """Delete all evaluation results of a model."""
-    await delete_items(store, await store.asearch((*EVALUATIONS, model_digest), limit=_ALL))
+    return hashlib.sha256(EVIDENCE_FITTED.read_bytes()).hexdigest()[:16]

@@ -8,7 +8,7 @@ from packetgate.gate.journal import CALL_REVIEWED
 from packetgate.graph.journal import DatabaseJournal
 from packetgate.state.base import now
 from packetgate.state.sections import ApprovalOutcome
-from packetgate.tools.evaluation.calibration import AnsweredCall
+from packetgate.tools.calibration import AnsweredCall
 from packetgate.tools.policy.trial import ProposedCall
 
 _DECIDED = {f"call_{outcome}": outcome for outcome in ApprovalOutcome}

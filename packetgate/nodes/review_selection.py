@@ -18,9 +18,9 @@ from packetgate.state.errors import DecisionError, PacketgateError
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Evaluation, Reflection
+from packetgate.tools.calibration import Calibration, curve_name
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
-from packetgate.tools.evaluation.calibration import Calibration, curve_name
 
 _STAGE = "review_selection"
 

@@ -10,8 +10,8 @@ from benchmarks.gate.figures import Point, judged, outcomes, sweep
 from benchmarks.gate.runs import Run, Selector, read_runs, routed
 from benchmarks.gate.sets import Labelled, own_requests
 from packetgate.deciders.choosing import reflex_deciders
+from packetgate.lab.fitting import Bin, calibration_error, reliability
 from packetgate.state.routing import Risk
-from packetgate.tools.evaluation.calibration import Bin, calibration_error, reliability
 
 REPOSITORY = Path(__file__).parents[2]
 FILES = files_catalogue()

@@ -19,6 +19,7 @@ from benchmarks.selection.figures import auroc, same
 from benchmarks.train.data import Source, sources
 from benchmarks.train.filling.examples import sealtools
 from benchmarks.train.own import catalogues
+from packetgate.lab.fitting import calibration_error, reliability
 from packetgate.ranking.ranking import ranking_of
 from packetgate.reflex.calls import argument_probabilities, log_probability
 from packetgate.reflex.fit import MIN_TOOL_PROBABILITY, Fit, best_fits
@@ -31,7 +32,6 @@ from packetgate.reflex.signals import (
     serving_probabilities,
 )
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.evaluation.calibration import calibration_error, reliability
 from packetgate.tools.text.reading import parts_in
 
 SEED = 3

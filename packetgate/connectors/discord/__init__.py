@@ -1,1 +1,5 @@
-"""The Discord bot: `packetgate discord`."""
+"""The Discord bot."""
+
+from packetgate.plugins import Command
+
+COMMAND = Command("packetgate.connectors.discord.command:discord", "Answer on Discord until stopped.")

@@ -14,7 +14,7 @@ from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.options import AsJson, Lite, McpConfigPath, Prime, run_settings_from, settings_from
 from packetgate.connectors.terminal.reports import unmatched_patterns, with_answers
 from packetgate.graph.composition import model_pool, open_tools, sandbox_settings
-from packetgate.graph.records import evaluation_version, read_passport
+from packetgate.graph.records import evidence_version
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import check_database, open_store
 from packetgate.plugins import LEFT_OUT, installed
@@ -24,6 +24,7 @@ from packetgate.state.errors import PacketgateError
 from packetgate.state.printing import counted
 from packetgate.state.routing import Risk
 from packetgate.state.sections import ServerHealth
+from packetgate.tools.calibration import read_calibration
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
 from packetgate.tools.catalogue.rule_checks import rule_problems
 from packetgate.tools.risk.registry import load_registry
@@ -111,17 +112,16 @@ async def _models(settings: Settings) -> AsyncIterator[Finding]:
     if settings.lite == settings.prime == "reflex":
         yield Finding("note", "models", "no language model; `packetgate init` looks for models")
     if model_digest := await models.model_digest():
-        yield await _passport(settings, model_digest)
+        yield await _evaluation(settings, model_digest)
 
 
-async def _passport(settings: Settings, model_digest: str) -> Finding:
+async def _evaluation(settings: Settings, model_digest: str) -> Finding:
     async with open_store(settings) as store:
-        passport = await read_passport(store, model_digest)
-    if passport is None or passport.version != evaluation_version():
-        state = "not yet" if passport is None else "by another version"
+        found = await read_calibration(store, model_digest)
+    if found.version != evidence_version():
+        state = "by another version" if found.version else "not yet"
         return Finding("note", "evaluated", f"{state}: `packetgate evaluate` tries the model on eighty cases")
-    right = f"{passport.count_cases().right} of {passport.of} cases right, {passport.review_reliability}"
-    return Finding("ok", "evaluated", f"{right}; on {passport.at.astimezone():%Y-%m-%d}")
+    return Finding("ok", "evaluated", found.summary)
 
 
 async def _plugins(settings: Settings) -> AsyncIterator[Finding]:

@@ -9,18 +9,16 @@ from packetgate.connectors.rendering import say
 from packetgate.graph.journal import open_journal
 from packetgate.graph.storage import open_store
 from packetgate.graph.usage import answered_calls
-from packetgate.state.printing import counted
-from packetgate.tools.evaluation.calibration import (
+from packetgate.lab.fitting import (
     MIN_ANSWERS,
-    Calibration,
     brier_score,
     calibration_error,
     fit_curves,
     held_out_confidences,
-    read_calibration,
     reliability,
-    save_calibration,
 )
+from packetgate.state.printing import counted
+from packetgate.tools.calibration import Calibration, read_calibration, save_calibration
 
 
 async def calibrate(

@@ -1,4 +1,4 @@
-"""Calibrate a review's confidence by the user's answers, with Platt's method.
+"""Fit calibration curves with Platt's method, and measure confidences.
 
 A call that a person approved unchanged was right; one that was denied, edited or answered otherwise was wrong.
 """
@@ -6,76 +6,20 @@ A call that a person approved unchanged was right; one that was denied, edited o
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from math import exp, log, sqrt
+from math import sqrt
 from statistics import fmean
-from typing import NamedTuple
 
-from langgraph.store.base import BaseStore
-from pydantic import Field
-
-from packetgate.state.base import Confidence, ConfidenceSource, Section
-from packetgate.state.sections import DecidedBy
+from packetgate.tools.calibration import AnsweredCall, Calibration, Curve, log_odds, logistic
 
 MIN_ANSWERS = 20
 """With fewer answers than this, no curve is fitted."""
 FOLDS = 5
 BINS = 10
-HALF_WEIGHT = 100
-"""Number of evaluated calls from which a curve applies half of a raise."""
 PRIOR = 1.0
 """Weight of the uncalibrated confidence when a curve is fitted, as a number of answers."""
-_STORE_KEY = ("packetgate", "calibration"), "curves"
 _STEPS = 300
 _LEAST_SLOPE = 0.05
 """Smallest slope of a curve, so that a higher confidence never gets a lower probability."""
-_MIN_PROBABILITY = 1e-3
-
-
-class AnsweredCall(NamedTuple):
-    """A call that a person decided."""
-
-    kind: str
-    """Reviewer and source of the confidence. Each kind has its own curve."""
-    score: float
-    """The review's confidence before calibration."""
-    right: bool
-
-
-class Curve(Section):
-    """Map a review's confidence to a probability by a linear function of its log-odds."""
-
-    slope: float = Field(gt=0)
-    offset: float
-    answers: int
-    """Number of answers to which the curve was fitted."""
-    adds: float = Field(default=1.0, ge=0, le=1)
-    """Share of a raise that is applied; a reduction is always applied in full."""
-
-    def with_damped_raises(self) -> "Curve":
-        """Return a copy that raises a confidence less. The fewer answers the curve has, the less it raises."""
-        return self.changed(adds=self.answers / (self.answers + HALF_WEIGHT))
-
-    def at(self, score: float) -> Confidence:
-        """Return the calibrated confidence."""
-        odds = _log_odds(score)
-        change = self.slope * odds + self.offset - odds
-        return _logistic(odds + (self.adds * change if change > 0 else change))
-
-
-class Calibration(Section):
-    """The calibration curves by kind of review."""
-
-    curves: dict[str, Curve] = {}
-
-    def confidence(self, kind: str, score: float) -> Confidence:
-        """Return the calibrated confidence; without a curve for the kind, return `score`."""
-        curve = self.curves.get(kind)
-        return curve.at(score) if curve else score
-
-
-def curve_name(decided_by: DecidedBy, source: ConfidenceSource) -> str:
-    """Return the name of the curve for a review's confidence."""
-    return f"{decided_by}, {source}"
 
 
 def fit_curves(answers: Sequence[AnsweredCall]) -> Calibration:
@@ -97,41 +41,21 @@ def held_out_confidences(answers: Sequence[AnsweredCall]) -> list[tuple[float, b
     return decisions
 
 
-async def read_calibration(store: BaseStore) -> Calibration:
-    """Return the stored calibration, or a calibration without curves."""
-    item = await store.aget(*_STORE_KEY)
-    return Calibration.model_validate(item.value) if item else Calibration()
-
-
-async def save_calibration(store: BaseStore, calibration: Calibration) -> None:
-    """Replace the stored calibration."""
-    await store.aput(*_STORE_KEY, calibration.model_dump(mode="json"), index=False)
-
-
 def _fit_curve(answers: Sequence[AnsweredCall]) -> Curve | None:
     """Return the most likely curve. Each step uses an upper bound of the curvature (Böhning and Lindsay 1988)."""
     right = sum(one.right for one in answers)
     if len(answers) < MIN_ANSWERS or right in {0, len(answers)}:
         return None
-    points = [(_log_odds(one.score), one.right) for one in answers]
+    points = [(log_odds(one.score), one.right) for one in answers]
     slope_bound = PRIOR + sum(odds**2 for odds, _ in points) / 4
     offset_bound = PRIOR + len(points) / 4
     slope, offset = 1.0, 0.0
     for _ in range(_STEPS):
-        gradient = sum(odds * (_logistic(slope * odds + offset) - right) for odds, right in points)
+        gradient = sum(odds * (logistic(slope * odds + offset) - right) for odds, right in points)
         slope = max(slope - (PRIOR * (slope - 1) + gradient) / slope_bound, _LEAST_SLOPE)
-        gradient = sum(_logistic(slope * odds + offset) - right for odds, right in points)
+        gradient = sum(logistic(slope * odds + offset) - right for odds, right in points)
         offset -= (PRIOR * offset + gradient) / offset_bound
     return Curve(slope=slope, offset=offset, answers=len(answers))
-
-
-def _log_odds(score: float) -> float:
-    inside = min(max(score, _MIN_PROBABILITY), 1 - _MIN_PROBABILITY)
-    return log(inside / (1 - inside))
-
-
-def _logistic(value: float) -> float:
-    return 1 / (1 + exp(-min(max(value, -30.0), 30.0)))
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 import pytest
 
+from packetgate.lab.fitting import wilson_interval
+from packetgate.lab.passport import CaseResult, EvaluatedCall, Passport, fit_case_curves
 from packetgate.state.base import Confidence
-from packetgate.tools.evaluation.calibration import wilson_interval
-from packetgate.tools.evaluation.passport import CaseResult, EvaluatedCall, Passport, fit_case_curves
 
 KIND = "model, calibrated"
 
@@ -17,9 +17,7 @@ def row(score: Confidence, *, right: bool, reads: bool = True) -> CaseResult:
 
 
 def passport(*rows: CaseResult) -> Passport:
-    return Passport(
-        version="1", model="m", own_language=True, threshold=0.7, of=80, rows=rows, curves=fit_case_curves(rows)
-    )
+    return Passport(model="m", own_language=True, threshold=0.7, of=80, rows=rows, curves=fit_case_curves(rows))
 
 
 def test_an_overconfident_model_is_lowered():

@@ -1,17 +1,25 @@
 """Evaluation report ("passport") of a model: results, calibration and recommended settings."""
 
+import hashlib
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import date
+from functools import cache
 from typing import NamedTuple
 
-from pydantic import Field
+from langgraph.store.base import BaseStore
 
-from packetgate.state.base import Confidence, Section, now
-from packetgate.tools.evaluation.calibration import AnsweredCall, Calibration, Curve, auroc, fit_curves, wilson_interval
+from packetgate.graph.records import evidence_version
+from packetgate.lab.cases import FILE
+from packetgate.lab.fitting import auroc, fit_curves, wilson_interval
+from packetgate.ranking.store import delete_items
+from packetgate.state.base import Confidence, Section
+from packetgate.tools.calibration import AnsweredCall, Calibration, Curve, save_calibration
 
 REQUIRED_RIGHT_SHARE = 0.95
 MIN_CALLS = 20
 """With fewer calls than this, no setting is recommended."""
+_NAMESPACE = ("packetgate", "evaluations")
+_ALL = 1_000_000
 MIN_APPROVAL = 0.5
 """Lowest confidence with which a review approves a call."""
 
@@ -78,8 +86,6 @@ class CaseCounts(NamedTuple):
 class Passport(Section):
     """The evaluation of a model on at least one case."""
 
-    version: str
-    at: datetime = Field(default_factory=now)
     model: str
     own_language: bool
     """Whether the model calls tools in its own syntax; otherwise it answers in JSON."""
@@ -154,6 +160,37 @@ def fit_case_curves(rows: Sequence[CaseResult]) -> dict[str, Curve]:
     """Return the calibration curves of a model, fitted to its calls. A curve of few calls raises a confidence less."""
     answers = [AnsweredCall(call.review, call.score, call.right) for row in rows for call in row.calls]
     return {kind: curve.with_damped_raises() for kind, curve in fit_curves(answers).curves.items()}
+
+
+@cache
+def evaluation_version() -> str:
+    """Return a digest of the cases and of the evidence's weights: results of other versions do not count."""
+    form = f"{[*EvaluatedCall.model_fields, *CaseResult.model_fields]}"
+    return hashlib.sha256(FILE.read_bytes() + evidence_version().encode() + form.encode()).hexdigest()[:16]
+
+
+async def read_case_results(store: BaseStore, model_digest: str) -> dict[str, CaseResult]:
+    """Return a model's case results by case name."""
+    items = await store.asearch((*_NAMESPACE, model_digest), filter={"version": evaluation_version()}, limit=_ALL)
+    return {item.key: CaseResult.model_validate(item.value) for item in items}
+
+
+async def save_case_result(store: BaseStore, model_digest: str, result: CaseResult) -> None:
+    """Store the result of a case."""
+    await store.aput((*_NAMESPACE, model_digest), result.case, result.model_dump(mode="json"), index=False)
+
+
+async def save_passport(store: BaseStore, model_digest: str, passport: Passport) -> None:
+    """Store what turns need of a passport: the curves, and a line for `packetgate doctor`."""
+    right = f"{passport.count_cases().right} of {passport.of} cases right, {passport.review_reliability}"
+    calibration = Calibration(curves=passport.curves, version=evidence_version(), summary=f"{right}; on {date.today()}")
+    await save_calibration(store, calibration, model_digest)
+
+
+async def forget_evaluation(store: BaseStore, model_digest: str) -> None:
+    """Delete all evaluation results of a model."""
+    await delete_items(store, await store.asearch((*_NAMESPACE, model_digest), limit=_ALL))
+    await save_calibration(store, Calibration(), model_digest)
 
 
 def _share(right: Iterable[bool]) -> Share:

@@ -12,14 +12,13 @@ from support.prompts import call, review
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
 
-from packetgate.graph.records import evaluation_version, save_evaluation
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
+from packetgate.lab.cases import load_cases
+from packetgate.lab.passport import CaseResult, EvaluatedCall, evaluation_version, save_case_result
 from packetgate.models.pool import ModelPool
 from packetgate.state.base import ConfidenceSource
-from packetgate.tools.evaluation.calibration import curve_name
-from packetgate.tools.evaluation.cases import load_cases
-from packetgate.tools.evaluation.passport import CaseResult, EvaluatedCall
+from packetgate.tools.calibration import curve_name
 
 CASES = load_cases().cases
 READ = call("ai.read", path="plan.txt")
@@ -47,7 +46,7 @@ def on_record(cli: CommandLine, name: str, *, but: int = 0) -> None:
                 row = CaseResult(
                     version=evaluation_version(), case=case.name, kind=case.kind, right=right, calls=calls, seconds=3.0
                 )
-                await save_evaluation(store, name, row)
+                await save_case_result(store, name, row)
 
     asyncio.run(record())
 

@@ -10,15 +10,22 @@ from rich.text import Text
 from packetgate.connectors import rendering
 from packetgate.connectors.options import AsJson, run_settings_from, settings_from
 from packetgate.graph.composition import deciders_for, model_pool
-from packetgate.graph.evaluation import run_case
-from packetgate.graph.records import evaluation_version, forget_evaluation, read_case_results, save_evaluation
 from packetgate.graph.storage import open_store
+from packetgate.lab.cases import Case, load_cases
+from packetgate.lab.passport import (
+    CaseResult,
+    Passport,
+    fit_case_curves,
+    forget_evaluation,
+    read_case_results,
+    save_case_result,
+    save_passport,
+)
+from packetgate.lab.run_case import run_case
 from packetgate.models.pool import ModelPool
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, InputError
 from packetgate.state.printing import counted
-from packetgate.tools.evaluation.cases import Case, load_cases
-from packetgate.tools.evaluation.passport import CaseResult, Passport, fit_case_curves
 
 POINTS = (0.3, 0.5, 0.7, 0.9)
 """Confidences at which a curve is printed."""
@@ -57,7 +64,6 @@ async def evaluate(
             await forget_evaluation(store, model_digest)
         rows = [row async for row in _play_cases(cases, pool, context, store, model_digest)]
         passport = Passport(
-            version=evaluation_version(),
             model=pool.describe("lite"),
             own_language=loaded.uses_tool_calling,
             threshold=context.confidence_threshold,
@@ -66,7 +72,7 @@ async def evaluate(
             curves=fit_case_curves(rows),
         )
         if len(rows) == passport.of:
-            await save_evaluation(store, model_digest, passport)
+            await save_passport(store, model_digest, passport)
     figures = {kind: passport.count_cases(kind) for kind in ("", *suite.kinds)}
     if as_json:
         counts = {kind or "all": count._asdict() for kind, count in figures.items()}
@@ -102,7 +108,7 @@ async def _play_cases(
             if problem:
                 raise DecisionError(f"{row.problem} (finished cases are stored: run the same command to continue)")
         else:
-            await save_evaluation(store, model_digest, row)
+            await save_case_result(store, model_digest, row)
         problem = row.problem
         line = f"{at} of {len(cases)}, {case.name}: {'right' if row.right else 'not right'}"
         out.print(Text(line.ljust(60), style="dim"), end="\r" if out.is_terminal else "\n")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from packetgate.lab.cases import Case, RightCall, load_cases
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.validation import check_call
-from packetgate.tools.evaluation.cases import Case, RightCall, load_cases
 
 CASES = load_cases().cases
 

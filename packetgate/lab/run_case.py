@@ -12,7 +12,8 @@ from packetgate.deciders.language.review import is_harmless
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
-from packetgate.graph.records import evaluation_version
+from packetgate.lab.cases import Case, EarlierCall, load_cases
+from packetgate.lab.passport import CaseResult, EvaluatedCall, evaluation_version
 from packetgate.models.requests import collect_requests
 from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext
@@ -21,8 +22,6 @@ from packetgate.state.routing import ToolCall, ToolResult, ToolRouting
 from packetgate.state.sections import Content, Governance, Header, ServerHealth
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.evaluation.cases import Case, EarlierCall, load_cases
-from packetgate.tools.evaluation.passport import CaseResult, EvaluatedCall
 
 STOPS = ["ask_user", "execute_tool", "respond"]
 

@@ -5,17 +5,8 @@ from random import Random
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from packetgate.tools.evaluation.calibration import (
-    MIN_ANSWERS,
-    AnsweredCall,
-    Calibration,
-    Curve,
-    brier_score,
-    fit_curves,
-    held_out_confidences,
-    read_calibration,
-    save_calibration,
-)
+from packetgate.lab.fitting import MIN_ANSWERS, brier_score, fit_curves, held_out_confidences
+from packetgate.tools.calibration import AnsweredCall, Calibration, Curve, read_calibration, save_calibration
 
 KIND = "reflex, rule"
 

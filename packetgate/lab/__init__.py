@@ -1,0 +1,11 @@
+"""Measure models, and fit what their confidence means."""
+
+from packetgate.plugins import Command
+
+EVALUATE = Command(
+    "packetgate.lab.evaluate:evaluate",
+    "Measure a model on eighty cases: its strengths, its confidence and fitting settings.",
+)
+CALIBRATE = Command(
+    "packetgate.lab.calibrate:calibrate", "Fit the review's confidence to your answers, and show how reliable it is."
+)

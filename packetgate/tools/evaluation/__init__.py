@@ -1,1 +1,0 @@
-"""Model evaluation: the test cases, and the report on a model (its passport)."""
