@@ -115,11 +115,11 @@ class ServerError(ToolCallError):
     error_type = ErrorType.UNAVAILABLE
 
     def __init__(
-        self, message: str, server_part: str = "", *, retry_after_s: float | None = None, code: Code | None = None
+        self, message: str, server_part: str = "", *, is_disconnected: bool = False, code: Code | None = None
     ) -> None:
         super().__init__(message, server_part, code=code)
-        self.retry_after_s = retry_after_s
-        """Seconds after which a read may be retried; None: a retry is useless."""
+        self.is_disconnected = is_disconnected
+        """Whether the connection ended, so that a read may be sent again."""
 
 
 class SessionRefusedError(ServerError):

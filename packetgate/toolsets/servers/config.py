@@ -7,16 +7,16 @@ import unicodedata
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import quote
 
 from dotenv import dotenv_values
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StrictBool, ValidationError
 
 from packetgate.state.errors import ConfigError, ServerError
 from packetgate.state.printing import printable
+from packetgate.state.redaction import learn_entry_secrets, learn_secret
 from packetgate.tools.catalogue.config_file import read_config_file
 from packetgate.tools.spec.hosts import host_pattern
 
@@ -34,6 +34,12 @@ _TRANSPORTS = {"http": "http", "streamable-http": "http", "sse": "sse"}
 _VARIABLE = re.compile(
     r"\$\{(?:(?P<folder>workspaceFolder|userHome)|(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::?-(?P<default>[^}]*))?)\}"
 )
+_REPAIRS = {
+    "timeout": (None, "a number of milliseconds", "the default applies"),
+    "trusted": (None, "true or false", "the server is not trusted"),
+    "sandbox": ("workspace", '"workspace", "read-only", "off" or a list of folders', "it is confined to the workspace"),
+}
+"""Fields whose wrong values do not make an entry unusable: the value used instead, what is right, and the effect."""
 _EDITOR_VARIABLE = re.compile(r"\$\{((?:input|command|config|secret|prompt):[^}]*)\}")
 
 
@@ -60,11 +66,10 @@ def _check_url(url: str) -> str:
     return url
 
 
-SandboxValue = Literal["workspace", "read-only", "off"] | list[str]
-"""What a server process may change: its working folder and the folders that its entry names, these and other folders,
-nothing, or everything.
-"""
-_SANDBOX: TypeAdapter[SandboxValue] = TypeAdapter(SandboxValue)
+def _milliseconds(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10**12:
+        raise ValueError("must be a number of milliseconds")
+    return round(value) if value >= MIN_TIMEOUT_MS else max(1, round(1000 * value))
 
 
 class _EntryFields(BaseModel):
@@ -79,10 +84,13 @@ class _EntryFields(BaseModel):
     url: Annotated[str, AfterValidator(_check_url)] | None = None
     headers: _EntryTextsByName = {}
     transport: Literal["http", "sse"] | None = None
-    timeout: int | None = None
-    trusted: bool | None = None
+    timeout: Annotated[int, BeforeValidator(_milliseconds)] | None = None
+    trusted: StrictBool | None = None
     hosts: list[Annotated[str, AfterValidator(host_pattern)]] | None = None
-    sandbox: SandboxValue | None = None
+    sandbox: Literal["workspace", "read-only", "off"] | list[str] | None = None
+    """What a server process may change: its working folder and the folders that its entry names, these and other
+    folders, nothing, or everything.
+    """
 
 
 @dataclass(frozen=True)
@@ -92,9 +100,6 @@ class ServerEntry:
     fields: dict[str, Any]
     """Either `command`, `args`, `env` and `cwd`, or `url`, `headers` and `transport`; other fields are unchanged."""
     enabled: bool = True
-    tools: tuple[str, ...] = ()
-    """Patterns of the tools to offer; empty: all."""
-    hidden_tools: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """One phrase for each value that was read differently from how it is written."""
 
@@ -116,58 +121,37 @@ def read_server_entry(raw: Any) -> ServerEntry:
         raise UnusableEntryError(
             f"only an editor can fill in ${{{match[1]}}}: write ${{NAME}}, and set the environment variable NAME"
         )
-    notes: list[str] = []
     raw = {key: value for key, value in raw.items() if value is not None and value != ""}
     raw["transport"] = _TRANSPORTS.get(str(raw.pop("type", None) if "transport" not in raw else raw["transport"]))
-    raw["timeout"] = _timeout_ms(raw.get("timeout"), notes)
-    if not isinstance(raw.get("trusted"), bool | None):
-        notes.append(
-            f'"trusted" must be true or false, not {ascii(raw.pop("trusted"))[:60]}: the server is not trusted'
-        )
-    if "sandbox" in raw:
-        try:
-            _SANDBOX.validate_python(raw["sandbox"])
-        except ValidationError:
-            notes.append(
-                f'"sandbox" must be "workspace", "read-only", "off" or a list of folders, not '
-                f"{ascii(raw['sandbox'])[:60]}: the server is confined to the workspace"
-            )
-            raw["sandbox"] = "workspace"
     if "url" in raw and ("command" not in raw or raw["transport"]):
         unused = {"type", "command", "args", "env", "cwd", "sandbox"}
     elif "command" in raw:
         unused = {"type", "url", "headers", "transport"}
     else:
         raise UnusableEntryError('the entry needs a "command" that starts the server, or the server\'s "url"')
-    try:
-        fields = _EntryFields.model_validate({key: value for key, value in raw.items() if key not in unused})
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise UnusableEntryError(
-            f'"{".".join(map(str, first["loc"]))}": {first["msg"].removeprefix("Value error, ")}'
-        ) from error
+    fields, notes = _checked_fields({key: value for key, value in raw.items() if key not in unused})
+    if fields.timeout is not None and raw["timeout"] < MIN_TIMEOUT_MS:
+        notes.append(f"timeout {raw['timeout']} is read as {raw['timeout']:g} seconds")
     set_fields = fields.model_dump(exclude_defaults=True)
     used = {key: value for key, value in set_fields.items() if key in ("hosts", "sandbox") or value not in ([], {})}
     enabled = raw.get("enabled", True) is True and raw.get("disabled", False) is False
-    return ServerEntry(
-        used, enabled, _text_items(raw.get("includeTools")), _text_items(raw.get("excludeTools")), tuple(notes)
-    )
+    return ServerEntry(used, enabled, tuple(notes))
 
 
-def _timeout_ms(value: Any, notes: list[str]) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10**12:
-        notes.append(f"timeout {ascii(value)[:60]} is not a number of milliseconds: the default applies")
-        return None
-    if value >= MIN_TIMEOUT_MS:
-        return round(value)
-    notes.append(f"timeout {value} is read as {value:g} seconds")
-    return max(1, round(1000 * value))
-
-
-def _text_items(names: Any) -> tuple[str, ...]:
-    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
+def _checked_fields(raw: dict[str, Any]) -> tuple[_EntryFields, list[str]]:
+    """Return the fields, and a note for each repaired field."""
+    try:
+        return _EntryFields.model_validate(raw), []
+    except ValidationError as error:
+        notes: dict[str, str] = {}
+        for problem in error.errors(include_url=False):
+            field = str(problem["loc"][0])
+            if field not in _REPAIRS:
+                path = ".".join(map(str, problem["loc"]))
+                raise UnusableEntryError(f'"{path}": {problem["msg"].removeprefix("Value error, ")}') from error
+            _, right, effect = _REPAIRS[field]
+            notes[field] = f'"{field}" must be {right}, not {ascii(raw[field])[:60]}: {effect}'
+        return _EntryFields.model_validate({**raw, **{name: _REPAIRS[name][0] for name in notes}}), [*notes.values()]
 
 
 def _texts_within(value: Any) -> Iterator[str]:
@@ -185,18 +169,18 @@ class ServerConfig:
     name: str
     entry: dict[str, Any]
     """Fields by canonical name; `resolved_entry` replaces the variables."""
-    source: str = "mcp.json"
-    """The file that contains the entry."""
     folder: Path = Path()
     """The workspace folder."""
-    tools: tuple[str, ...] = ()
-    """Patterns of the tools to offer, by the server's names; empty: all."""
-    hidden_tools: tuple[str, ...] = ()
 
     def offers(self, tool: str) -> bool:
-        """Whether a tool of the server is offered."""
-        included = not self.tools or any(fnmatchcase(tool, pattern) for pattern in self.tools)
-        return included and not any(fnmatchcase(tool, pattern) for pattern in self.hidden_tools)
+        """Whether the entry's `includeTools` and `excludeTools` offer a tool of this name."""
+
+        def fits(key: str, *, default: bool) -> bool:
+            patterns = self.entry.get(key)
+            texts = [text for text in patterns if isinstance(text, str)] if isinstance(patterns, list) else []
+            return any(fnmatchcase(tool, pattern) for pattern in texts) if texts else default
+
+        return fits("includeTools", default=True) and not fits("excludeTools", default=False)
 
     @property
     def trusted(self) -> bool:
@@ -216,7 +200,7 @@ class ServerConfig:
         return float(milliseconds) / 1000 if isinstance(milliseconds, int | float) else None
 
     def resolved_entry(self) -> dict[str, Any]:
-        """Return the entry with the values of its variables.
+        """Return the entry with the values of its variables, which texts for users do not show from now on.
 
         Raises:
             ServerError: a variable is not set and has no default, or the `envFile` cannot be read.
@@ -227,6 +211,7 @@ class ServerConfig:
                 entry[key] = str(Path(entry[key]).expanduser())
         if isinstance(entry.get("envFile"), str):
             entry["env"] = {**_read_env_file(Path(entry["envFile"])), **entry.get("env", {})}
+        learn_entry_secrets(self.name, entry)
         return entry
 
     def _resolve_variables(self, value: Any) -> Any:
@@ -245,21 +230,8 @@ class ServerConfig:
             raise ServerError(
                 f"the environment variable {name} is not set: set it, or remove it from the server's entry"
             )
+        learn_secret(name, value or "")
         return value or default or ""
-
-    def variables(self) -> dict[str, str]:
-        """Return the environment variables that the entry names, with their values; "" for a variable without one."""
-        names = [
-            match["name"] for text in _texts_within(self.entry) for match in _VARIABLE.finditer(text) if match["name"]
-        ]
-        return {name: os.environ.get(name, "") for name in names}
-
-    def conceal(self, text: str) -> str:
-        """Return a text in which `${NAME}` replaces each value of an environment variable of the entry."""
-        for name, value in self.variables().items():
-            for spelling in {value, quote(value), quote(value, safe=""), repr(value)[1:-1]} - {""}:
-                text = text.replace(spelling, f"${{{name}}}")
-        return text
 
 
 @dataclass(frozen=True)
@@ -319,7 +291,7 @@ def load_config(path: Path | None, folder: Path = Path()) -> McpConfig:
         raise ConfigError(
             f'{path}: no servers under "mcpServers": add one, or remove the file to use the built-in tools'
         )
-    servers, remarks = _read_servers(path, entries, BUILT_IN_NAMES if builtin else (), folder)
+    servers, remarks = _read_servers(entries, BUILT_IN_NAMES if builtin else (), folder)
     if entries and not servers and not builtin and all(remark.kind == "left out" for remark in remarks):
         raise ConfigError(f"{path}: no entry can be used: {'; '.join(map(str, remarks))}"[: MAX_REMARK + 200])
     offered: Literal["all", "reads", "none"] = "none"
@@ -335,15 +307,15 @@ def server_entries(document: Mapping[str, Any]) -> dict[str, Any]:
 
     In a document without a key for servers, each object with a command or a URL is an entry.
     """
-    holders = [document[key] for key in reversed(_SERVER_KEYS) if isinstance(document.get(key), dict)]
     if document.keys().isdisjoint(_SERVER_KEYS):
-        entries = {name: value for name, value in document.items() if isinstance(value, dict)}
-        holders = [{name: entry for name, entry in entries.items() if entry.keys() & _TARGET_KEYS}]
+        entries = {name: entry for name, entry in document.items() if isinstance(entry, dict)}
+        return {name: entry for name, entry in entries.items() if entry.keys() & _TARGET_KEYS}
+    holders = [document[key] for key in reversed(_SERVER_KEYS) if isinstance(document.get(key), dict)]
     return {name: entry for holder in holders for name, entry in holder.items()}
 
 
 def _read_servers(
-    path: Path, entries: Mapping[str, Any], reserved: Collection[str], folder: Path
+    entries: Mapping[str, Any], reserved: Collection[str], folder: Path
 ) -> tuple[tuple[ServerConfig, ...], tuple[EntryRemark, ...]]:
     servers: list[ServerConfig] = []
     remarks: list[EntryRemark] = []
@@ -360,7 +332,7 @@ def _read_servers(
         name = names[written_name]
         if notes := [*([] if name == written_name else [f"renamed to {name}"]), *entry.notes]:
             remarks.append(EntryRemark(written_name, "; ".join(notes), "repaired"))
-        servers.append(ServerConfig(name, entry.fields, str(path), folder, entry.tools, entry.hidden_tools))
+        servers.append(ServerConfig(name, entry.fields, folder))
     return tuple(servers), tuple(remarks)
 
 
@@ -372,7 +344,7 @@ def _usable_names(written_names: Collection[str], reserved: Collection[str]) -> 
             continue
         letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
         usable = re.sub(r"[^A-Za-z0-9_-]+", "-", letters).strip("-_")[:48] or "server"
-        candidates = chain([usable], (f"{usable}-{number}" for number in count(2)))
+        candidates = (usable if number == 1 else f"{usable}-{number}" for number in count(1))
         names[name] = next(candidate for candidate in candidates if candidate not in taken)
         taken.add(names[name])
     return names

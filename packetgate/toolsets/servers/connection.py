@@ -188,8 +188,8 @@ class Connection(Server):
             answer = await self._receive_answer(client, tool, params, meta)
         except MCPError as error:
             await self._raise_if_unanswered(client, error)
-            message = self._config.conceal(error.error.message)
-            return self._with_sandbox_hint(await to_result_async(message, None, ms_since(started), is_error=True))
+            result = await to_result_async(error.error.message, None, ms_since(started), is_error=True)
+            return self._with_sandbox_hint(result)
         except _CONNECTION_ERRORS as error:
             raise self._disconnected_error(client, error) from error
         except ValidationError as error:
@@ -213,7 +213,7 @@ class Connection(Server):
             with suppress(RuntimeError):  # the call has ended
                 clock.reschedule(min(now() + timeout_s, latest))
             if report is not None:
-                await report(progress, total, redacted(self._config.conceal(message)) if message else None)
+                await report(progress, total, redacted(message) if message else None)
 
         longest = (MAX_TIMEOUTS + 1) * timeout_s
         try:
@@ -240,11 +240,12 @@ class Connection(Server):
             return
         if failure.kind == "broken":
             raise self._disconnected_error(client, error) from error
+        text = f"{server} gave no usable answer: {cause}"
+        if failure.kind == "lost":
+            raise LostCallError(text, cause) from error
         if failure.kind == "unsent":
             self._fail_session(client, error)
-        kind = LostCallError if failure.kind == "lost" else ServerError
-        text = f"{server} gave no usable answer: {cause}"
-        raise kind(text, cause, retry_after_s=failure.retry_after_s) from error
+        raise ServerError(text, cause, is_disconnected=failure.kind == "unsent") from error
 
     async def _is_session_refused(self, client: Client[Any], error: MCPError) -> bool:
         """Whether the server refuses a ping as it refused a call: then it refuses the session, and the call did not
@@ -254,7 +255,7 @@ class Connection(Server):
         if failure is None:
             may_be = error.error.code != METHOD_NOT_FOUND
         else:
-            may_be = failure.kind == "refused" and failure.retry_after_s is None
+            may_be = failure.kind == "refused" and failure.status != 429  # too many requests
         if not may_be or "url" not in self._config.entry or client.initialize_result is None:
             return False
         with suppress(*_CONNECTION_ERRORS):
@@ -373,7 +374,7 @@ class Connection(Server):
         cause = self._cause(error)
         problem = self.problem if self.state == "failed" else cause
         text = f"server {self.name!r} disconnected during the call: {problem}"
-        return LostCallError(text, cause, retry_after_s=0)
+        return LostCallError(text, cause, is_disconnected=True)
 
     def _fail_session(self, client: Client[BoundedTransport], error: BaseException) -> None:
         if client is self._client and self.state == "ready":
@@ -383,7 +384,7 @@ class Connection(Server):
         stop_reason = self._process.stop_reason if self._process else ""
         text = stop_reason or str(error).strip() or type(error).__name__
         line = text.splitlines()[0].removeprefix("Client failed to connect: ")
-        return printable(redacted(self._config.conceal(line)))[:MAX_PROBLEM]
+        return printable(redacted(line))[:MAX_PROBLEM]
 
 
 def _identity(error: MCPError) -> object:

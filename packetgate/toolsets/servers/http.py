@@ -2,10 +2,8 @@
 
 import json
 import re
-import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 import httpx2
@@ -28,14 +26,10 @@ _MAX_LINE_CHARS = 200
 _EVENT_STREAM = "text/event-stream"
 _TAG = re.compile(r"<[^>]*>")
 _BODY_HEADERS = {"content-type", "content-length", "content-encoding", "transfer-encoding"}
-_MIN_RETRY_S = 0.5
-"""Shortest wait before a retry, in seconds."""
 _REFUSED_STATUSES = frozenset(
     {400, 401, 402, 403, 404, 405, 406, 410, 411, 413, 414, 415, 421, 422, 426, 428, 429, 431, 451}
 )
 """Statuses of requests that were refused before they ran."""
-_BUSY_STATUSES = frozenset({429, 502, 503, 504})
-"""Statuses after which a read is retried."""
 _UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 """Exceptions of a request that did not reach the server."""
 
@@ -84,7 +78,7 @@ class BoundedHttp(httpx2.AsyncClient):
         except (httpx2.TransportError, httpx2.StreamError, httpx2.DecodingError) as error:
             why, failure = str(error) or type(error).__name__, TransportFailure("lost")
             if isinstance(error, _UNSENT):
-                why, failure = f"the server cannot be reached: {why}", TransportFailure("unsent", retry_after_s=0)
+                why, failure = f"the server cannot be reached: {why}", TransportFailure("unsent")
             elif isinstance(error, httpx2.TransportError):
                 failure = TransportFailure("broken")
             answer, headers = failure_message(request_id, why, failure), []
@@ -119,19 +113,8 @@ async def _read_answer(response: httpx2.Response, request: RequestId) -> JSONRPC
     why = f"HTTP {status} {response.reason_phrase}".rstrip() + (f": {line}" if line else "")
     if status < 400:
         return failure_message(request, f"the answer is not JSON-RPC: {why}", TransportFailure("lost", status))
-    retry_after_s = None
-    if status in _BUSY_STATUSES:
-        retry_after_s = max(_MIN_RETRY_S, _retry_after_s(response.headers.get("retry-after", "").strip()))
     kind: Literal["refused", "lost"] = "refused" if status in _REFUSED_STATUSES else "lost"
-    return failure_message(request, why, TransportFailure(kind, status, retry_after_s))
-
-
-def _retry_after_s(header: str) -> float:
-    if header.isdecimal():
-        return float(header)
-    with suppress(ValueError, OverflowError):
-        return parsedate_to_datetime(header).timestamp() - time.time()
-    return 0.0
+    return failure_message(request, why, TransportFailure(kind, status))
 
 
 def _media_type(response: httpx2.Response) -> str:

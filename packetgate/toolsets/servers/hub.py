@@ -28,10 +28,6 @@ EARLY_START_PATIENCE_S = 2.0
 """Longest wait of a turn, in seconds, if servers were started before it and some are ready."""
 REFRESH_PATIENCE_S = 0.5
 """Longest wait of a turn for changed tools, in seconds; then the last known tools are used."""
-MAX_ATTEMPTS = 3
-"""Attempts of a read at a busy server."""
-MAX_RETRY_AFTER_S = 10.0
-"""Longest `Retry-After` that is waited for, in seconds."""
 
 
 class McpHub:
@@ -150,7 +146,7 @@ class McpHub:
         """Call a tool by its canonical name.
 
         If the server refused the session, the call did not run and is sent again in a new session. A read is also sent
-        again if the server disconnected or was busy.
+        again if the server disconnected.
 
         Raises:
             CallRefusedError: no such tool.
@@ -161,7 +157,7 @@ class McpHub:
         spec = self.last_catalogue.get(tool_name)
         if spec is None:
             raise CallRefusedError(f"there is no tool {tool_name!r}", code=Code.TOOL_UNKNOWN)
-        server, attempt = self._servers[spec.server], 0
+        server, has_failed = self._servers[spec.server], False
         await server.connect()
         while True:
             only_reads = spec.risk is Risk.READ and judge_call(spec, params).risk is Risk.READ
@@ -169,17 +165,15 @@ class McpHub:
                 raise ServerError(
                     f"server {spec.server!r} changed its tools after this call was selected: send the request again"
                 )
-            session, attempt = server.session, attempt + 1
+            session = server.session
             try:
                 return await server.call(spec.upstream_name, {**spec.default_args, **params}, idempotency_key)
             except ServerError as error:
-                is_refused, wait_s = isinstance(error, SessionRefusedError), error.retry_after_s
-                if not is_refused and (not only_reads or wait_s is None or wait_s > MAX_RETRY_AFTER_S):
+                may_repeat = isinstance(error, SessionRefusedError) or (only_reads and error.is_disconnected)
+                if has_failed or not may_repeat:
                     raise
-                has_ended = is_refused or server.session != session or server.state != "ready"
-                if attempt >= (2 if has_ended else MAX_ATTEMPTS):
-                    raise
-                await (server.connect(old_session=session) if has_ended else asyncio.sleep(wait_s or 0))
+                has_failed = True
+                await server.connect(old_session=session)
 
     def _offered_servers(self) -> dict[str, Server]:
         independent = {name: server for name, server in self._servers.items() if not server.requires_path_server}

@@ -40,8 +40,6 @@ class TransportFailure:
     """`unsent`, `refused`: the request did not run. `lost`: no usable answer came. `broken`: the connection broke."""
     status: int = 0
     """HTTP status; 0 if there is none."""
-    retry_after_s: float | None = None
-    """Seconds after which a read may be retried; None: a retry is useless."""
 
 
 def failure_message(request: RequestId, message: str, failure: TransportFailure) -> JSONRPCError:

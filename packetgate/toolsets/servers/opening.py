@@ -12,7 +12,6 @@ from pydantic import ValidationError
 
 from packetgate.ranking.ranking import Ranker
 from packetgate.state.base import ms_since
-from packetgate.state.redaction import learn_entry_secrets, learn_secret
 from packetgate.state.routing import Risk, ToolResult
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.policy.rules import Rule
@@ -145,9 +144,6 @@ def new_connection(
 
     def transport() -> "ClientTransport":
         entry = config.resolved_entry()
-        learn_entry_secrets(config.name, entry)
-        for name, value in config.variables().items():
-            learn_secret(name, value)
         if "command" not in entry:
             return remote_transport(entry)
         log.start()

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from packetgate.state.errors import ConfigError, ServerError
+from packetgate.state.redaction import redacted
 from packetgate.toolsets.servers.config import McpConfig, load_config
 from packetgate.toolsets.servers.opening import open_hub
 
@@ -177,7 +178,7 @@ def test_unknown_fields_order_and_settings_are_kept(file: Path):
     file.write_text(json.dumps({"mcpServers": {"notes": entry, "a": A}, "builtin": True, "other": 1}))
     config = load_config(file)
     notes, _ = config.servers
-    assert (notes.name, notes.entry, notes.source) == ("notes", entry, str(file))
+    assert (notes.name, notes.entry) == ("notes", entry)
     assert (notes.trusted, notes.timeout_s) == (True, 1.5)
     assert (config.builtin, config.source) == ("all", str(file))
 
@@ -188,7 +189,7 @@ def test_a_file_without_entries_leaves_the_built_in_servers(file: Path, text: st
     assert load_config(file) == McpConfig(source=str(file))
 
 
-def test_variables_are_filled_in_and_concealed(file: Path, monkeypatch: pytest.MonkeyPatch):
+def test_variables_are_filled_in_and_redacted(file: Path, monkeypatch: pytest.MonkeyPatch):
     key = 'k"{}$${HOME}'
     monkeypatch.setenv("NOTES_KEY", key)
     monkeypatch.delenv("NOT_SET_HERE", raising=False)
@@ -206,7 +207,7 @@ def test_variables_are_filled_in_and_concealed(file: Path, monkeypatch: pytest.M
     assert filled["env"] == {"A": "1", "B": "3", "${NOTES_KEY}": key + key}
     assert filled["cwd"] == str(Path.home())
     assert notes.entry == {**A, **entry}
-    assert notes.conceal(f"no key {key} {key!r}") == "no key ${NOTES_KEY} '${NOTES_KEY}'"
+    assert redacted(f"no key {key} {key!r}") == "no key [redacted: NOTES_KEY] '[redacted: NOTES_KEY]'"
     (file.parent / ".env").unlink()
     with pytest.raises(ServerError, match="envFile"):
         notes.resolved_entry()

@@ -168,7 +168,7 @@ def test_a_misspelt_sandbox_confines():
     assert entry.fields["sandbox"] == "workspace"
     assert entry.notes == (
         '"sandbox" must be "workspace", "read-only", "off" or a list of folders, not \'of\': '
-        "the server is confined to the workspace",
+        "it is confined to the workspace",
     )
 
 

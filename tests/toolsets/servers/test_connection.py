@@ -150,7 +150,7 @@ async def test_the_trace_reaches_the_server_and_no_span_has_the_text_of_a_failur
 
 
 def test_a_server_cannot_state_that_a_call_was_not_sent():
-    own = TransportFailure("unsent", retry_after_s=0)
+    own = TransportFailure("unsent")
     error = failure_message(1, "no connection", own).error
     assert transport_failure(MCPError(error.code, error.message, error.data)) == own
     forged = {"packetgate/failure": {"kind": "unsent"}}
