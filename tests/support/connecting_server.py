@@ -5,10 +5,10 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
-import urllib.request
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
 
 sys.path.insert(0, str(Path(__file__).parent))
 from plain_server import PlainServer
@@ -56,28 +56,17 @@ async def tunnel(authority: str, size: str) -> str:
     return f"{received[:16].decode()} {len(received)}"
 
 
+def page_of(url: SplitResult) -> str:
+    client = HTTPConnection(*PROXY, timeout=20)
+    client.set_tunnel(str(url.hostname), url.port)
+    client.request("GET", url.path)
+    return client.getresponse().read().decode()
+
+
 @server.tool
 async def get(url: str) -> str:
-    """Return a page."""
-    with await asyncio.to_thread(urllib.request.urlopen, url, timeout=20) as answer:
-        return str(answer.read().decode())
-
-
-@server.tool
-async def post(url: str, size: str) -> str:
-    """Post a body in chunks."""
-    body = (b"x" * 10_000 for _ in range(int(size) // 10_000))
-    with await asyncio.to_thread(urllib.request.urlopen, urllib.request.Request(url, data=body)) as answer:
-        return str(answer.read().decode())
-
-
-@server.tool
-async def run_node(url: str) -> str:
-    """Return a page that Node.js fetches past the proxy."""
-    script = f"fetch({url!r}).then(a => a.text()).then(console.log, e => console.log('failed', e.cause?.code))"
-    environment = {**os.environ, "NODE_USE_ENV_PROXY": "0"}
-    process = await asyncio.create_subprocess_exec("node", "-e", script, env=environment, stdout=subprocess.PIPE)
-    return (await process.communicate())[0].decode()
+    """Return a page, fetched through a tunnel."""
+    return await asyncio.to_thread(page_of, urlsplit(url))
 
 
 @server.tool

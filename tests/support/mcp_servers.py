@@ -15,8 +15,10 @@ from fastmcp.client.transports import FastMCPTransport
 from fastmcp.tools import Tool
 from support.plain_server import Folder, entry
 
+from packetgate.toolsets.builtin.sandbox import SandboxSettings
 from packetgate.toolsets.servers.config import ServerConfig
 from packetgate.toolsets.servers.connection import Connection
+from packetgate.toolsets.servers.hub import McpHub
 from packetgate.toolsets.servers.opening import new_connection
 
 SCRIPT = Path(__file__).with_name("stdio_server.py")
@@ -61,6 +63,18 @@ def in_process(
     """Return a connection to a server object."""
     config = ServerConfig(name or server.name, {"trusted": trusted, "timeout": timeout_s and 1000 * timeout_s})
     return Connection(config, lambda: FastMCPTransport(server))
+
+
+@asynccontextmanager
+async def sandboxed(
+    data: Path, *command: str, name: str = "it", patience_s: float = 60.0, **more: Any
+) -> AsyncIterator[McpHub]:
+    """Open a hub to a server that runs in the sandbox, with `data` as Packetgate's data folder."""
+    config = ServerConfig(name, {"command": command[0], "args": list(command[1:]), **more})
+    connection = new_connection(config, data / "logs", sandbox=SandboxSettings(data=data))
+    async with McpHub([connection], patience_s=patience_s) as hub:
+        await hub.catalogue()
+        yield hub
 
 
 class StdioServer(Folder):

@@ -26,11 +26,6 @@ ANSWERS: dict[str, bytes] = {
     "text_id": b'{"jsonrpc": "2.0", "id": "ID", %s}' % TEXT,
     "not_a_number": b'{"jsonrpc": "2.0", "id": ID, %s, "structuredContent": {"n": NaN}}}' % TEXT[:-1],
     "null_parts": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"fine","annotations":null}]}}',
-    "stock": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[],"structuredContent":{"apples":3,"pears":12}}}',
-    "price": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"cannot say"}],"isError":true,'
-    b'"structuredContent":{"code":7}}}',
-    "note": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"resource_link","uri":"note:a","name":"Rules",'
-    b'"description":"The rules of the house"}]}}',
     "odd_part": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"fine"},{"type":"poem","x":1}]}}',
     "own_32001": b'{"jsonrpc": "2.0", "id": ID, "error": {"code": -32001, "message": "Session not found: tab 3"}}',
     "own_32000": b'{"jsonrpc": "2.0", "id": ID, "error": {"code": -32000, "message": "Connection closed, it says"}}',

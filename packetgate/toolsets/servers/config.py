@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from io import StringIO
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -182,23 +183,6 @@ class ServerConfig:
 
         return fits("includeTools", default=True) and not fits("excludeTools", default=False)
 
-    @property
-    def trusted(self) -> bool:
-        """Whether the server's annotations may lower a tool's risk."""
-        return self.entry.get("trusted") is True
-
-    @property
-    def hosts(self) -> tuple[str, ...] | None:
-        """Patterns of the hosts that the server's calls may name; None: any host. See `packetgate.tools.spec.hosts`."""
-        hosts = self.entry.get("hosts")
-        return None if hosts is None else tuple(hosts)
-
-    @property
-    def timeout_s(self) -> float | None:
-        """Time-out of a call in seconds; None: the default."""
-        milliseconds = self.entry.get("timeout")
-        return float(milliseconds) / 1000 if isinstance(milliseconds, int | float) else None
-
     def resolved_entry(self) -> dict[str, Any]:
         """Return the entry with the values of its variables, which texts for users do not show from now on.
 
@@ -209,8 +193,12 @@ class ServerConfig:
         for key in ("command", "cwd", "envFile"):
             if isinstance(entry.get(key), str) and entry[key].startswith("~"):
                 entry[key] = str(Path(entry[key]).expanduser())
-        if isinstance(entry.get("envFile"), str):
-            entry["env"] = {**_read_env_file(Path(entry["envFile"])), **entry.get("env", {})}
+        if isinstance(file := entry.get("envFile"), str):
+            try:
+                values = dotenv_values(stream=StringIO(Path(file).read_text("utf-8-sig")))
+            except (OSError, UnicodeDecodeError) as error:
+                raise ServerError(f"the envFile {file} cannot be read: {error}") from error
+            entry["env"] = {name: value for name, value in values.items() if value is not None} | entry.get("env", {})
         learn_entry_secrets(self.name, entry)
         return entry
 
@@ -348,11 +336,3 @@ def _usable_names(written_names: Collection[str], reserved: Collection[str]) -> 
         names[name] = next(candidate for candidate in candidates if candidate not in taken)
         taken.add(names[name])
     return names
-
-
-def _read_env_file(path: Path) -> dict[str, str]:
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            return {name: value for name, value in dotenv_values(stream=file).items() if value is not None}
-    except (OSError, UnicodeDecodeError) as error:
-        raise ServerError(f"the envFile {path} cannot be read: {error}") from error

@@ -20,7 +20,10 @@ SANDBOX_HINT = (
     'the server runs in the sandbox: "sandbox": ["FOLDER"] in its entry lets it use another folder, "off" all that you '
     "can use"
 )
-HOSTS_HINT = 'the server can connect only to the "hosts" of its entry, and only through the proxy of HTTPS_PROXY'
+HOSTS_HINT = (
+    'the server can connect only to the "hosts" of its entry, and only through the proxy of HTTPS_PROXY; its log names '
+    "the refused hosts"
+)
 SANDBOX_ERRORS = re.compile(
     r"read-only file system|no such file|command not found|permission denied|not permitted|unreachable|name resolution"
     r"|fetch failed|\b(?:EROFS|ENOENT|EACCES|EPERM|ENETUNREACH|EAI_AGAIN|ENOTFOUND)\b",

@@ -109,13 +109,14 @@ class Connection(Server):
         self._keep = keep
         self._store_texts = store_texts
         self._registry = registry or Registry()
-        self._timeout_s = config.timeout_s or CALL_TIMEOUT_S
+        self._timeout_s = config.entry["timeout"] / 1000 if config.entry.get("timeout") else CALL_TIMEOUT_S
         self._open_lock = asyncio.Lock()
         self._client: Client[BoundedTransport] | None = None
         self._calls: set[asyncio.Future[None]] = set()
         """The pending calls; each future ends with its call."""
         self._attempts = 0
-        self._failed_at = 0.0
+        self._retry_at = 0.0
+        """Time of `time.monotonic` from which the next attempt to reconnect may start."""
         self._foreign_problem = ""
         """The part of `problem` that is the server's or the SDK's text."""
         self._list_changes = 0
@@ -128,8 +129,7 @@ class Connection(Server):
         session = self._client.transport.session if self._client else None
         if self.state == "ready":
             return session is not None and session.has_ended
-        rest = BACKOFF_S[min(self._attempts, len(BACKOFF_S)) - 1] if self._attempts else 0.0
-        return self.state == "failed" and time.monotonic() - self._failed_at >= rest
+        return self.state == "failed" and time.monotonic() >= self._retry_at
 
     def client(self) -> Client[Any] | None:
         """Return the open MCP session, for prompts and resources; None if there is none."""
@@ -165,15 +165,12 @@ class Connection(Server):
     def fail(self, error: BaseException) -> None:
         """Mark the server as failed, with the error as its problem."""
         self.specs = ()
+        self._retry_at = time.monotonic() + BACKOFF_S[min(self._attempts, len(BACKOFF_S) - 1)]
         self._attempts += 1
-        self._failed_at = time.monotonic()
         self._foreign_problem = self._cause(error)
-        hint, refused = self._process.hint() if self._process and self.state == "connecting" else ("", "")
-        hint = f"; {hint}" if hint else ""
-        if refused:
-            self._foreign_problem = f"{self._foreign_problem}; no connection to {refused}"
-        log = f"; its output is in {self._process.log.label}" if self._process else ""
-        super().fail(ServerError(f"{self._foreign_problem}{log}{hint}"))
+        log = f"its output is in {self._process.log.label}" if self._process else ""
+        hint = self._process.hint() if self._process and self.state == "connecting" else ""
+        super().fail(ServerError("; ".join(filter(None, [self._foreign_problem, log, hint]))))
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Call a tool by the server's name for it; raises as `Server.call` does."""
@@ -252,11 +249,9 @@ class Connection(Server):
         run.
         """
         failure = transport_failure(error)
-        if failure is None:
-            may_be = error.error.code != METHOD_NOT_FOUND
-        else:
-            may_be = failure.kind == "refused" and failure.status != 429  # too many requests
-        if not may_be or "url" not in self._config.entry or client.initialize_result is None:
+        is_own_error = failure is None and error.error.code != METHOD_NOT_FOUND
+        is_refusal = failure is not None and failure.kind == "refused" and failure.status != 429  # too many requests
+        if not (is_own_error or is_refusal) or "url" not in self._config.entry or client.initialize_result is None:
             return False
         with suppress(*_CONNECTION_ERRORS):
             refusal = await self._ping(client)
@@ -344,12 +339,13 @@ class Connection(Server):
         folder = Path(str(entry.get("cwd") or "."))
         launched = launched_package(entry, folder)
         depends = launched is None and _depends_on_folder(entry, folder)
+        hosts = entry.get("hosts")
         options: dict[str, Any] = {
-            "trusted": self._config.trusted,
+            "trusted": entry.get("trusted") is True,
             "about": " ".join(instructions.split())[:MAX_INSTRUCTIONS],
             "server_digest": digest_of([entry, str(folder.absolute())] if depends else entry),
             "ground": server_folder(entry),
-            "hosts": self._config.hosts,
+            "hosts": None if hosts is None else tuple(hosts),
         }
         offered = [tool for tool in tools if self._config.offers(tool.name)]
         labels = [self._registry.confirmation(launched, version, tool.name, tool.input_schema) for tool in offered]
@@ -359,15 +355,11 @@ class Connection(Server):
 
     def _with_sandbox_hint(self, result: ToolResult) -> ToolResult:
         """Add a hint to an error that the sandbox of a server may cause."""
-        hint, refused = self._process.hint(result.error) if self._process and result.error else ("", "")
+        hint = self._process.hint(result.error) if self._process and result.error else ""
         if not hint:
             return result
-        hint = f"no connection to {refused}; {hint}" if refused else hint
-        changes = {
-            "error": f"{result.error}\n[if that is the reason: {hint}]",
-            "server_part": f"{result.server_text}\n{refused}" if refused else result.server_text,
-        }
-        return result.model_copy(update=changes)
+        error = f"{result.error}\n[if that is the reason: {hint}]"
+        return result.model_copy(update={"error": error, "server_part": result.server_text})
 
     def _disconnected_error(self, client: Client[BoundedTransport], error: BaseException) -> LostCallError:
         self._fail_session(client, error)

@@ -1,4 +1,4 @@
-"""Connect a server of the sandbox to the `hosts` of its entry and to no others: an HTTP proxy in Packetgate's process.
+"""Connect a server of the sandbox to the `hosts` of its entry and to no others: a proxy for CONNECT in this process.
 
 The proxy's port is in the server's own network, which has no other connection. Packetgate resolves the names.
 """
@@ -13,8 +13,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NoReturn, Self
 
 import anyio
-import h11
-from anyio.abc import SocketAttribute, SocketListener, SocketStream
+from anyio.abc import ByteReceiveStream, SocketAttribute, SocketListener, SocketStream
+from anyio.streams.buffered import BufferedByteReceiveStream
 
 from packetgate.tools.spec.hosts import fits_host, host_in
 from packetgate.toolsets.servers import sandbox_port
@@ -25,14 +25,12 @@ HEAD_S, CONNECT_S, IDLE_S, LINGER_S = 30.0, 10.0, 600.0, 2.0
 """Longest wait for a request, for a host, for data in either direction, and for a refused client, in seconds."""
 _MAX_HEAD = 65_536
 _MAX_LOOKUPS = 4
-_MAX_NAMED = 100
-"""Refused hosts that are named."""
+_MAX_LOGGED = 100
+"""Refused hosts that the log names."""
 _PORT = 3128
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_HOP_HEADERS = {b"host", b"connection", b"keep-alive", b"proxy-connection", b"proxy-authorization", b"upgrade"}
-_TUNNEL = re.compile(r"[^/?#]+:(\d{1,5})")
-_PLAIN = re.compile(r"http://[^/?#]+?(?::(\d{1,5}))?(?:([/?][^#]*)|$)", re.IGNORECASE)
-_ENDS = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, h11.ProtocolError)
+_CONNECT = re.compile(rb"CONNECT ([^/?#\s]+:(\d{1,5})) HTTP/1\.\d")
+_ENDS = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
 """Exceptions of a connection that ended."""
 
 
@@ -54,8 +52,8 @@ class HostFilter:
         self._write_log = write_log
         self._ours, self._theirs = socket.socketpair()
         self._lookups = anyio.CapacityLimiter(_MAX_LOOKUPS)
-        self.refused: list[str] = []
-        """Hosts that the server could not reach, in the order of its first attempts."""
+        self.refused: set[str] = set()
+        """Hosts that the server could not reach."""
 
     @property
     def command(self) -> list[str]:
@@ -106,47 +104,36 @@ class HostFilter:
         try:
             with anyio.CancelScope(deadline=anyio.current_time() + HEAD_S) as idle, suppress(*_ENDS):
                 async with client:
+                    received = BufferedByteReceiveStream(client)
                     try:
-                        await self._connect_client(client, idle)
+                        upstream = await self._connect(received)
                     except _RefusedError as error:
                         idle.deadline = anyio.current_time() + LINGER_S
                         text = f"{error}\n".encode()
                         head = f"HTTP/1.1 {error.status} {error}\r\nConnection: close\r\nContent-Type: text/plain\r\n"
                         await client.send(f"{head}Content-Length: {len(text)}\r\n\r\n".encode() + text)
                         await client.send_eof()
-                        await _discard(client)  # else the client may lose the answer
+                        while True:  # else the client may lose the answer
+                            await client.receive()
+                    async with upstream, anyio.create_task_group() as tasks:
+                        await client.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                        tasks.start_soon(_copy, received, upstream, idle)
+                        await _copy(upstream, client, idle)
+                        tasks.cancel_scope.cancel()
         finally:
             slots.release()
 
-    async def _connect_client(self, client: SocketStream, idle: anyio.CancelScope) -> None:
-        incoming = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD)
+    async def _connect(self, received: BufferedByteReceiveStream) -> SocketStream:
+        """Read a request, and return a connection to its host, which the server may reach."""
         try:
-            while (request := incoming.next_event()) is h11.NEED_DATA:
-                incoming.receive_data(await client.receive())
-        except h11.RemoteProtocolError as error:
-            raise _RefusedError(400, str(error)) from error
-        assert isinstance(request, h11.Request)  # noqa: S101
-        target, is_tunnel = request.target.decode("ascii"), request.method == b"CONNECT"
-        address = (_TUNNEL if is_tunnel else _PLAIN).fullmatch(target)
-        if address is None or not 0 < int(address[1] or 80) < 2**16:
-            raise _RefusedError(400, "this is an HTTP proxy: it takes CONNECT host:port and http:// addresses")
-        host, port = host_in(target), int(address[1] or 80)
-        async with await self._connect(host, port, target) as upstream:
-            if is_tunnel:
-                await client.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                await upstream.send(incoming.trailing_data[0])
-                send = partial(_copy, client, upstream, idle)
-            else:
-                send = partial(
-                    _send_request, _request(request, host, port, address[2]), incoming, client, upstream, idle
-                )
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(send)
-                await _copy(upstream, client, idle)
-                tasks.cancel_scope.cancel()
-
-    async def _connect(self, host: str, port: int, target: str) -> SocketStream:
-        """Return a connection to a host that the server may reach."""
+            head = await received.receive_until(b"\r\n\r\n", _MAX_HEAD)
+        except (anyio.DelimiterNotFound, anyio.IncompleteRead):
+            head = b""
+        request = _CONNECT.fullmatch(head.partition(b"\r\n")[0])
+        if request is None or not 0 < int(request[2]) < 2**16:
+            raise _RefusedError(400, "Packetgate: this proxy takes only CONNECT host:port: use https:// addresses")
+        target, port = request[1].decode("ascii", "replace"), int(request[2])
+        host = host_in(target)
         if not host or not fits_host(host, self._hosts):
             await self._refuse(host or ascii(target[:100]), "it is not among")
         try:
@@ -169,8 +156,8 @@ class HostFilter:
 
     async def _refuse(self, host: str, why: str) -> NoReturn:
         reason = f'Packetgate: no connection to {host}: {why} the "hosts" of this server in mcp.json'
-        if host not in self.refused and len(self.refused) < _MAX_NAMED:
-            self.refused.append(host)
+        if host not in self.refused and len(self.refused) < _MAX_LOGGED:
+            self.refused.add(host)
             await anyio.to_thread.run_sync(self._write_log, f"{reason}\n".encode())
         raise _RefusedError(403, reason)
 
@@ -180,47 +167,10 @@ def _is_public(address: IPv4Address | IPv6Address) -> bool:
     return address.is_global and not address.is_multicast
 
 
-def _request(request: h11.Request, host: str, port: int, path: str | None) -> h11.Request:
-    """Return a request as its host expects it, for one request in this connection."""
-    headers = [(bytes(name), bytes(value)) for name, value in request.headers if name not in _HOP_HEADERS]
-    authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    named = [(b"host", authority.removesuffix(":80").encode()), (b"connection", b"close")]
-    path = path if path and path[0] == "/" else f"/{path or ''}"
-    return h11.Request(method=request.method, target=path, headers=[*named, *headers])
-
-
-async def _send_request(
-    request: h11.Request,
-    incoming: h11.Connection,
-    client: SocketStream,
-    upstream: SocketStream,
-    idle: anyio.CancelScope,
-) -> None:
-    """Send a request with its body, and nothing that follows it, because that may be for another host."""
-    outgoing = h11.Connection(h11.CLIENT)
-    with suppress(*_ENDS):
-        await upstream.send(outgoing.send(request) or b"")
-        while not isinstance(event := incoming.next_event(), h11.EndOfMessage):
-            if isinstance(event, h11.Data):
-                await upstream.send(outgoing.send(event) or b"")
-            else:
-                incoming.receive_data(await client.receive())
-                idle.deadline = anyio.current_time() + IDLE_S
-        await upstream.send(outgoing.send(event) or b"")
-        await _discard(client)
-    with suppress(*_ENDS):
-        await upstream.send_eof()
-
-
-async def _copy(source: SocketStream, target: SocketStream, idle: anyio.CancelScope) -> None:
+async def _copy(source: ByteReceiveStream, target: SocketStream, idle: anyio.CancelScope) -> None:
     with suppress(*_ENDS):
         while True:
             idle.deadline = anyio.current_time() + IDLE_S
             await target.send(await source.receive())
     with suppress(*_ENDS):
         await target.send_eof()
-
-
-async def _discard(stream: SocketStream) -> None:
-    while True:
-        await stream.receive()

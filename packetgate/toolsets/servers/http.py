@@ -39,7 +39,7 @@ def remote_transport(entry: Mapping[str, Any]) -> ClientTransport:
     url = entry["url"]
     options: dict[str, Any] = {"headers": entry.get("headers"), "auth": entry.get("auth")}
     if (entry.get("transport") or infer_transport_type_from_url(url)) == "sse":
-        return SSETransport(url, sse_read_timeout=entry.get("sse_read_timeout"), **options)
+        return SSETransport(url, **options)
     return StreamableHttpTransport(url, httpx_client_factory=BoundedHttp, **options)
 
 

@@ -87,6 +87,7 @@ class BoundedTransport(ClientTransport):
         self.inner = inner
         self.legacy_only = inner.legacy_only
         self.session: BoundedSession | None = None
+        """The session, once it is open."""
 
     @asynccontextmanager
     async def connect_session(

@@ -6,8 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from functools import partial
+from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, TextIO, TypeVar
@@ -110,14 +109,12 @@ class LoggedTransport(ClientTransport):
         self._host_filter: HostFilter | None = None
         self._start_mark: Path | None = None
 
-    def hint(self, error: str = "") -> tuple[str, str]:
-        """Return what to say about an error that the sandbox may cause (empty: every error), and the newest hosts that
-        the server could not reach, as it wrote them. Return empty texts for other errors.
-        """
-        refused = redacted(", ".join(self._host_filter.refused[-3:])) if self._host_filter else ""
-        if self.confinement is None or not (refused or not error or SANDBOX_ERRORS.search(error)):
-            return "", ""
-        return f"{HOSTS_HINT}; {SANDBOX_HINT}" if self.confinement.hosts else SANDBOX_HINT, refused
+    def hint(self, error: str = "") -> str:
+        """Return what to say about an error that the sandbox may cause (empty: every error), else an empty text."""
+        is_refused = self._host_filter is not None and bool(self._host_filter.refused)
+        if self.confinement is None or not (is_refused or not error or SANDBOX_ERRORS.search(error)):
+            return ""
+        return f"{HOSTS_HINT}; {SANDBOX_HINT}" if self.confinement.hosts else SANDBOX_HINT
 
     @asynccontextmanager
     async def connect_session(
@@ -131,7 +128,7 @@ class LoggedTransport(ClientTransport):
         self.stop_reason = ""
         async with AsyncExitStack() as stack:
             if self.confinement is not None:
-                wrapper = await stack.enter_async_context(self._wrapper(self.confinement))
+                wrapper = await stack.enter_async_context(_in_thread(self._wrapper(self.confinement)))
                 prefix = wrapper.command
                 if self.confinement.hosts:
                     hosts = self._host_filter = stack.enter_context(HostFilter(self.confinement.hosts, self.log.write))
@@ -160,16 +157,17 @@ class LoggedTransport(ClientTransport):
                         await _end_process(process)
                     tasks.cancel_scope.cancel()
 
-    @asynccontextmanager
-    async def _wrapper(self, confinement: Confinement) -> AsyncIterator[Wrapper]:
+    @contextmanager
+    def _wrapper(self, confinement: Confinement) -> Iterator[Wrapper]:
+        """Yield what confines the server. Blocking."""
         program = self._command[0]
         in_folder = str(Path(self._cwd or "", program)) if os.sep in program else program
-        if await anyio.to_thread.run_sync(partial(shutil.which, in_folder, path=self._env.get("PATH"))) is None:
+        if shutil.which(in_folder, path=self._env.get("PATH")) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
-        async with AsyncExitStack() as stack:
+        with ExitStack() as stack:
             if confinement.home is not None:
-                self._start_mark = await stack.enter_async_context(_in_thread(_marked_start(confinement.home)))
-            yield await stack.enter_async_context(_in_thread(confinement.wrapper(program, self._env)))
+                self._start_mark = stack.enter_context(_marked_start(confinement.home))
+            yield stack.enter_context(confinement.wrapper(program, self._env))
 
     async def _read(self, process: Process, messages: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
         assert process.stdout is not None  # noqa: S101

@@ -24,10 +24,6 @@ def write(file: Path, **entries: Any) -> McpConfig:
     return load_config(file)
 
 
-def test_without_a_file_only_the_built_in_servers():
-    assert load_config(None) == McpConfig(servers=(), builtin="all")
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -56,6 +52,7 @@ def test_a_broken_file_is_refused_in_one_line(file: Path, content: bytes):
 
 
 def test_a_missing_file_and_a_folder_are_refused(file: Path):
+    assert load_config(None) == McpConfig(servers=(), builtin="all")
     with pytest.raises(ConfigError, match="--mcp-config"):
         load_config(file)
     file.mkdir()
@@ -106,6 +103,7 @@ def test_an_unusable_entry_is_left_out_with_a_remark(file: Path, entry: Any):
         ({"timeout": "soon"}, "timeout", None),
         ({"timeout": True}, "timeout", None),
         ({"trusted": "yes"}, "trusted", None),
+        ({"sandbox": "of"}, "sandbox", "workspace"),
     ],
 )
 def test_a_repaired_value_is_remarked(file: Path, entry: dict[str, Any], field: str, value: Any):
@@ -130,15 +128,13 @@ def test_entries_in_several_forms_are_read(file: Path, key: str, entry: dict[str
     config = load_config(file)
     assert {server.name: server.entry for server in config.servers} == {"x": fields}
     assert (config.entry_problems, config.builtin) == ([], "reads")
-    assert [(server.trusted, server.timeout_s) for server in config.servers] == [(False, None)]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_comments_and_trailing_commas_are_accepted(file: Path, encoding: str):
     text = '// mine\r\n{"mcpServers": { /* a "b" { */ "x": {"command": "b", "args": ["http://h//i", ",]",],},}}'
     file.write_text(text, encoding=encoding)
-    (server,) = load_config(file).servers
-    assert server.entry["args"] == ["http://h//i", ",]"]
+    assert load_config(file).servers[0].entry["args"] == ["http://h//i", ",]"]
 
 
 @pytest.mark.parametrize("entry", [{"disabled": True}, {"enabled": False}, {"disabled": "perhaps"}])
@@ -179,7 +175,6 @@ def test_unknown_fields_order_and_settings_are_kept(file: Path):
     config = load_config(file)
     notes, _ = config.servers
     assert (notes.name, notes.entry) == ("notes", entry)
-    assert (notes.trusted, notes.timeout_s) == (True, 1.5)
     assert (config.builtin, config.source) == ("all", str(file))
 
 
@@ -217,10 +212,10 @@ def test_variables_are_filled_in_and_redacted(file: Path, monkeypatch: pytest.Mo
     ("written", "read"),
     [
         (None, None),
-        ([], ()),
-        (["Example.org.", "*.example.org", "*"], ("example.org", "*.example.org", "*")),
-        (["bücher.example", "10.0.0.1", "[::1]"], ("xn--bcher-kva.example", "10.0.0.1", "::1")),
+        ([], []),
+        (["Example.org.", "*.example.org", "*"], ["example.org", "*.example.org", "*"]),
+        (["bücher.example", "10.0.0.1", "[::1]"], ["xn--bcher-kva.example", "10.0.0.1", "::1"]),
     ],
 )
 def test_hosts_are_read_in_canonical_form(file: Path, written: Any, read: Any):
-    assert write(file, a={**A, "hosts": written}).servers[0].hosts == read
+    assert write(file, a={**A, "hosts": written}).servers[0].entry.get("hosts") == read

@@ -12,17 +12,15 @@ from typing import Any
 
 import pytest
 from support import plain_server
-from support.mcp_servers import until
+from support.mcp_servers import sandboxed, until
 from support.programs import descendants, require
 
 from packetgate.state.errors import LostCallError, ServerError
 from packetgate.tools.risk.registry import Registry
 from packetgate.toolsets.builtin import limits
 from packetgate.toolsets.builtin.sandbox import SandboxSettings
-from packetgate.toolsets.servers.config import ServerConfig, read_server_entry
 from packetgate.toolsets.servers.confined import is_confined
 from packetgate.toolsets.servers.hub import McpHub
-from packetgate.toolsets.servers.opening import new_connection
 
 pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's"), pytest.mark.slow]
 SCRIPT = Path(plain_server.__file__).with_name("escaping_server.py")
@@ -75,13 +73,13 @@ def work(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @asynccontextmanager
 async def running(home: Path, outside: Path = Path("none"), port: int = 0, **entry: Any) -> AsyncIterator[McpHub]:
     told = json.dumps([str(home), str(outside), os.getpid(), port]).encode().hex()
-    config = ServerConfig("it", {"command": sys.executable, "args": [str(SCRIPT), told], **entry})
-    data = home / ".local" / "share" / "packetgate"
-    connection = new_connection(config, data / "logs", sandbox=SandboxSettings(data=data))
-    async with McpHub([connection], patience_s=60) as hub:
-        await hub.catalogue()
+    async with sandboxed(data_of(home), sys.executable, str(SCRIPT), told, **entry) as hub:
         assert [(one.state, one.problem) for one in hub.health()] == [("ready", "")]
         yield hub
+
+
+def data_of(home: Path) -> Path:
+    return home / ".local" / "share" / "packetgate"
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
@@ -162,30 +160,16 @@ async def test_a_required_sandbox_that_does_not_work_stops_the_server(monkeypatc
     assert not is_confined({**entry, "sandbox": "off"}, SandboxSettings(mode="require"), Registry())
 
 
-def test_a_misspelt_sandbox_confines():
-    entry = read_server_entry({"command": "x", "sandbox": "of"})
-
-    assert entry.fields["sandbox"] == "workspace"
-    assert entry.notes == (
-        '"sandbox" must be "workspace", "read-only", "off" or a list of folders, not \'of\': '
-        "it is confined to the workspace",
-    )
-
-
 async def test_a_package_that_a_stopped_start_left_half_installed_is_removed(home: Path, work: Path):
     script = (
         "test -e ~/.npm/_npx/half && exit 1; mkdir -p ~/.npm/_npx; touch ~/.npm/_npx/half; "
         f"if test -e slow; then while read x; do :; done; else exec {sys.executable} server.py; fi"
     )
-    config = ServerConfig("it", {"command": "sh", "args": ["-c", script]})
-    data = home / ".local" / "share" / "packetgate"
     (work / "server.py").write_text(SAVING)
     (work / "slow").touch()
     states = []
     for patience_s in (2.0, 60.0, 60.0):
-        connection = new_connection(config, data / "logs", sandbox=SandboxSettings(data=data))
-        async with McpHub([connection], patience_s=patience_s) as hub:
-            await hub.catalogue()
+        async with sandboxed(data_of(home), "sh", "-c", script, patience_s=patience_s) as hub:
             states += [one.state for one in hub.health()]
         (work / "slow").unlink(missing_ok=True)
     assert states == ["connecting", "ready", "failed"], "the third start finds the package as it was left"
@@ -193,14 +177,12 @@ async def test_a_package_that_a_stopped_start_left_half_installed_is_removed(hom
 
 async def test_an_error_that_the_sandbox_may_cause_says_so(home: Path, work: Path):
     (work / "server.py").write_text(SAVING)
-    config = ServerConfig("it", {"command": sys.executable, "args": ["server.py"]})
-    data = home / ".local" / "share" / "packetgate"
-    connection = new_connection(config, data / "logs", sandbox=SandboxSettings(data=data))
-    async with McpHub([connection], patience_s=60) as hub:
-        await hub.catalogue()
+    async with sandboxed(data_of(home), sys.executable, "server.py") as hub:
         failed = await hub.call("it.save", {"path": "/new.txt"})
         saved = await hub.call("it.save", {"path": "new.txt"})
     assert failed.error is not None
     assert "sandbox" in failed.error
     assert "sandbox" not in failed.server_text
     assert saved.success
+    async with sandboxed(data_of(home), sys.executable, "missing.py", hosts=["example.org"]) as hub:
+        assert '"hosts" of its entry' in hub.health()[0].problem

@@ -8,6 +8,7 @@ import pytest
 from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ToolError
 from mcp import MCPError
+from mcp_types import ToolAnnotations
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -59,39 +60,31 @@ async def test_trust_decides_about_dry_runs_and_annotations():
     for trusted in (True, False):
         async with McpHub([in_process(server, trusted=trusted)]) as hub:
             catalogue = await hub.catalogue()
-            spec = catalogue["a.write_it"]
-            assert spec.has_dry_run is trusted
-            assert ("dry_run" in spec.parameters) is ("dry_run" in spec.required) is not trusted
-            assert catalogue["a.frobnicate"].risk is (Risk.READ if trusted else Risk.WRITE)
+        spec = catalogue["a.write_it"]
+        assert spec.has_dry_run is trusted
+        assert ("dry_run" in spec.parameters) is ("dry_run" in spec.required) is not trusted
+        assert catalogue["a.frobnicate"].risk is (Risk.READ if trusted else Risk.WRITE)
 
 
-async def test_tags_and_open_world_hints_of_real_servers():
-    server: FastMCP[None] = FastMCP("a")
-
-    @server.tool(tags={"garden", "Tasks"}, annotations={"openWorldHint": False})
-    def fetch_page() -> str:
-        """Fetch a web page from the store room."""
-        return ""
-
-    @server.tool(annotations={"openWorldHint": True}, meta={"tags": ["own", 5]})
-    def list_notes() -> str:
-        """List notes."""
-        return ""
-
+async def test_tags_and_open_world_hints():
+    server = echoing("a")
+    for name, described in {
+        "odd": {"meta": {"tags": "garden"}},
+        "page": {"tags": {"garden", "Tasks"}},
+        "notes": {"meta": {"tags": ["own", 5]}},
+    }.items():
+        hints = ToolAnnotations(open_world_hint=name == "notes")
+        schema = {"type": "object"}
+        server.add_tool(RawTool(name=name, description="Do it.", parameters=schema, annotations=hints, **described))
     async with McpHub([in_process(server)]) as hub:
         catalogue = await hub.catalogue()
-    page, notes = (catalogue[f"a.{name}"] for name in ("fetch_page", "list_notes"))
-    assert (page.tags, page.open_world, page.is_external) == (("Tasks", "garden"), False, False)
-    assert (notes.tags, notes.open_world, notes.is_external) == (("own",), True, True)
-    assert catalogue.pool("garden") == ("a.fetch_page",)
-
-
-@pytest.mark.parametrize("meta", [{"tags": "garden"}, {"tags": {"garden": 1}}, {"fastmcp": {"tags": 5}}])
-async def test_odd_metadata_has_no_tags(meta: dict[str, object]):
-    server = echoing("a")
-    server.add_tool(RawTool(name="get_odd", description="Odd.", parameters={"type": "object"}, meta=meta))
-    async with McpHub([in_process(server)]) as hub:
-        assert (await hub.catalogue())["a.get_odd"].tags == ()
+    tags = {name: spec.tags for name, spec in catalogue.items()}
+    assert tags == {"a.echo": (), "a.odd": (), "a.page": ("Tasks", "garden"), "a.notes": ("own",)}
+    assert [(catalogue[name].open_world, catalogue[name].is_external) for name in ("a.page", "a.notes")] == [
+        (False, False),
+        (True, True),
+    ]
+    assert catalogue.pool("garden") == ("a.page",)
 
 
 async def test_a_cancelled_start_is_tried_again():

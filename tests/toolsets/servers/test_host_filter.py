@@ -14,16 +14,15 @@ from typing import Any
 
 import pytest
 from support import plain_server
-from support.mcp_servers import until
+from support.mcp_servers import sandboxed, until
 from support.programs import descendants, require
 
 from packetgate.tools.risk.registry import Registry
 from packetgate.toolsets.builtin.sandbox import SandboxSettings
-from packetgate.toolsets.servers.config import ServerConfig, read_server_entry
+from packetgate.toolsets.servers.config import read_server_entry
 from packetgate.toolsets.servers.confined import server_confinement
 from packetgate.toolsets.servers.host_filter import MAX_CONNECTIONS
 from packetgate.toolsets.servers.hub import McpHub
-from packetgate.toolsets.servers.opening import new_connection
 
 pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's"), pytest.mark.slow]
 SCRIPT = Path(plain_server.__file__).with_name("connecting_server.py")
@@ -31,26 +30,12 @@ LISTED, OTHER = "127.0.0.1", "127.0.0.2"
 
 
 class _Site(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
     def do_GET(self) -> None:
-        self._answer()
-
-    def do_POST(self) -> None:
-        body = 0
-        while length := int(self.rfile.readline(), 16):
-            body += len(self.rfile.read(length + 2)) - 2
-        self.rfile.readline()
-        self._answer(body)
-
-    def _answer(self, body: int = 0) -> None:
-        text = f"{self.server.server_address[0]} {self.path} {self.headers['Host']} {body}".encode()
-        self.server.requests.append(text.decode())  # type: ignore[attr-defined]
+        text = f"{self.server.server_address[0]} {self.path} {self.headers['Host']}"
+        self.server.requests.append(text)  # type: ignore[attr-defined]
         self.send_response(200)
-        self.send_header("Content-Length", str(len(text)))
         self.end_headers()
-        self.wfile.write(text)
-        self.close_connection = False  # a hostile site answers what follows
+        self.wfile.write(text.encode())
 
     def log_message(self, *_: Any) -> None:
         """Print nothing."""
@@ -82,11 +67,8 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @asynccontextmanager
-async def running(data: Path, *hosts: str, name: str = "it", **entry: Any) -> AsyncIterator[McpHub]:
-    entry = {"command": sys.executable, "args": [str(SCRIPT)], "hosts": list(hosts), **entry}
-    connection = new_connection(ServerConfig(name, entry), data / "logs", sandbox=SandboxSettings(data=data))
-    async with McpHub([connection], patience_s=60) as hub:
-        await hub.catalogue()
+async def running(data: Path, *hosts: str, **entry: Any) -> AsyncIterator[McpHub]:
+    async with sandboxed(data, sys.executable, str(SCRIPT), hosts=list(hosts), **entry) as hub:
         assert [(one.state, one.problem) for one in hub.health()] == [("ready", "")]
         yield hub
 
@@ -104,10 +86,9 @@ async def answers(hub: McpHub, *requests: str) -> list[str]:
 async def test_a_listed_host_is_reached_and_no_other(data: Path, sites: tuple[int, list[str], list[str]]):
     port, _, reached = sites
     async with running(data, LISTED) as hub:
-        page = await hub.call("it.get", {"url": f"http://{LISTED}:{port}/a?b=c"})
-        posted = await hub.call("it.post", {"url": f"http://{LISTED}:{port}", "size": "3000000"})
+        page = await hub.call("it.get", {"url": f"http://{LISTED}:{port}/a"})
         refused = [await hub.call("it.get", {"url": f"http://{OTHER}:{port}/"}) for _ in range(2)]
-        secure = await hub.call("it.get", {"url": "https://refused.example/"})
+        secure = await hub.call("it.get", {"url": "https://refused.example:443/"})
         past = await hub.call("it.bypass", {"addresses": json.dumps([[LISTED, port], ["1.1.1.1", 53], ["::1", port]])})
         abstract = f"packetgate-{port}"
         with socket.socket(socket.AF_UNIX) as listening:
@@ -115,13 +96,11 @@ async def test_a_listed_host_is_reached_and_no_other(data: Path, sites: tuple[in
             listening.listen()
             connected = await hub.call("it.connect_abstract", {"name": abstract})
 
-    assert page.output == f"{LISTED} /a?b=c {LISTED}:{port} 0"
-    assert posted.output == f"{LISTED} / {LISTED}:{port} 3000000"
+    assert page.output == f"{LISTED} /a {LISTED}:{port}"
     for result in (*refused, secure):
         assert "403" in str(result.error)
         assert ': it is not among the "hosts" of this server in mcp.json' in str(result.error)
         assert '"hosts" of its entry' in str(result.error)
-    assert "refused.example" in secure.server_text
     assert json.loads(past.output) == []
     assert not connected.success
     assert reached == []
@@ -135,57 +114,27 @@ async def test_a_listed_host_is_reached_and_no_other(data: Path, sites: tuple[in
 async def test_no_request_is_read_as_one_for_another_host(data: Path, sites: tuple[int, list[str], list[str]]):
     port, listed, reached = sites
     authorities = (
-        f"{OTHER}:{port}",
-        f"{OTHER}.:{port}",
-        f"localhost:{port}",
-        f"{LISTED}@{OTHER}:{port}",
-        f"{LISTED}:{port}@{OTHER}:{port}",
-        f"{LISTED}%40{OTHER}:{port}",
-        f"{LISTED}\\@{OTHER}:{port}",
-        f"2130706434:{port}",
-        f"0x7f000002:{port}",
-        f"127.2:{port}",
-        f"0177.0.0.2:{port}",
-        f"[::ffff:{OTHER}]:{port}",
-        f"[::1]:{port}",
-        f"::1:{port}",
-        f"{LISTED}.evil.example:{port}",
-        "EVIL.example:22",
-        f"{LISTED}:99999",
-        f"{LISTED}:",
-        "",
+        f"{OTHER}:{port} {OTHER}.:{port} localhost:{port} {LISTED}@{OTHER}:{port} {LISTED}:{port}@{OTHER}:{port} "
+        f"{LISTED}%40{OTHER}:{port} {LISTED}\\@{OTHER}:{port} 2130706434:{port} 0x7f000002:{port} 127.2:{port} "
+        f"0177.0.0.2:{port} [::ffff:{OTHER}]:{port} [::1]:{port} ::1:{port} {LISTED}.evil.example:{port} "
+        f"EVIL.example:22 {LISTED}:99999 {LISTED}: {LISTED}"
     )
-    requests = [f"CONNECT {one} HTTP/1.1\r\nHost: {LISTED}\r\n\r\n" for one in authorities]
-    requests += [f"GET http://{one}/x HTTP/1.1\r\nHost: {LISTED}:{port}\r\n\r\n" for one in authorities]
+    requests = [f"CONNECT {one} HTTP/1.1\r\nHost: {LISTED}\r\n\r\n" for one in ["", *authorities.split()]]
     requests += [
+        f"GET http://{LISTED}:{port}/ HTTP/1.1\r\nHost: {LISTED}:{port}\r\n\r\n",
         f"GET / HTTP/1.1\r\nHost: {OTHER}:{port}\r\n\r\n",
-        f"GET https://{LISTED}:{port}/ HTTP/1.1\r\nHost: {LISTED}\r\n\r\n",
         f"CONNECT http://{LISTED}:{port} HTTP/1.1\r\nHost: {LISTED}\r\n\r\n",
         f"CONNECT {LISTED}:{port}\r\n HTTP/1.1\r\n\r\n",
-        f"GET http://{LISTED}:{port}/ http://{OTHER}:{port}/ HTTP/1.1\r\n\r\n",
-        "GET " + "x" * 200_000,
+        f"CONNECT {LISTED}:{port} {OTHER}:{port} HTTP/1.1\r\n\r\n",
+        f" CONNECT {LISTED}:{port} HTTP/1.1\r\n\r\n",
+        "CONNECT " + "x" * 200_000,
         "\0" * 100,
         "SSH-2.0-OpenSSH\r\n\r\n",
     ]
     async with running(data, LISTED) as hub:
         refused = await answers(hub, *requests)
-        assert [
-            line.split()[1] for line in refused if not line.startswith(("HTTP/1.1 403 Pack", "HTTP/1.1 400 "))
-        ] == []
-        assert listed == []
-        other = f"GET http://{OTHER}:{port}/ HTTP/1.1\r\nHost: {OTHER}\r\n\r\n"
-        smuggled = await answers(
-            hub,
-            f"GET HTTP://{LISTED}:{port}/one HTTP/1.1\r\nHost: {OTHER}:{port}\r\nUpgrade: x\r\n\r\n<later>{other}",
-            f"POST http://{LISTED}.:{port}?two HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-            f"9\r\n123456789\r\n0\r\n\r\n{other}",
-        )
-    assert reached == []
-    assert [one.partition("\r\n\r\n")[2] for one in smuggled] == [
-        f"{LISTED} /one {LISTED}:{port} 0",
-        f"{LISTED} /?two {LISTED}:{port} 9",
-    ]
-    assert [text.split()[1] for text in listed] == ["/one", "/?two"]
+    assert [text for text in refused if not text.startswith(("HTTP/1.1 403 Pack", "HTTP/1.1 400 Pack"))] == []
+    assert listed == reached == []
 
 
 async def test_a_name_with_an_address_of_this_network_is_refused(
@@ -200,7 +149,7 @@ async def test_a_name_with_an_address_of_this_network_is_refused(
         return resolve(names.get(host, host), *args, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve_here)  # as the name's owner can
-    request = "GET http://{}:{}/ HTTP/1.1\r\nHost: x\r\n\r\n"
+    request = "CONNECT {}:{} HTTP/1.1\r\n\r\n<later>GET / HTTP/1.0\r\nHost: x\r\n\r\n"
     async with running(data, "*.example.org") as hub:
         refused = await answers(hub, *(request.format(name, port) for name in names))
     for name, text in zip(names, refused, strict=True):
@@ -212,8 +161,8 @@ async def test_a_name_with_an_address_of_this_network_is_refused(
         [answer] = await answers(hub, request.format("0.example.org", port))
     async with running(data, "localhost") as hub:
         [local] = await answers(hub, request.format("localhost", port))
-    assert answer.endswith(f"{LISTED} / 0.example.org:{port} 0")
-    assert local.endswith(f"{LISTED} / localhost:{port} 0")
+    assert answer.endswith(f"{LISTED} / x")
+    assert local.endswith(f"{LISTED} / x")
 
 
 async def test_a_tunnel_carries_bytes_both_ways(data: Path):
@@ -245,7 +194,7 @@ async def test_the_server_is_started_as_without_hosts(data: Path):
     states, ignored = [], []
     show = 'grep SigIgn /proc/self/status >&2; exec "$0" "$1"'  # Python itself ignores signals
     for hosts in (["example.org"], []):
-        async with running(data, *hosts, command="sh", args=["-c", show, sys.executable, str(SCRIPT)]) as hub:
+        async with sandboxed(data, "sh", "-c", show, sys.executable, str(SCRIPT), hosts=hosts) as hub:
             states.append(json.loads((await hub.call("it.state", {})).output))
         ignored.append((data / "logs" / "it.log").read_text())
     assert ignored[0].startswith("SigIgn")
@@ -257,30 +206,14 @@ async def test_the_server_is_started_as_without_hosts(data: Path):
     assert filtered["parent"] == 1
 
 
-async def test_a_second_server_has_its_own_hosts(data: Path, sites: tuple[int, list[str], list[str]]):
-    port, _, reached = sites
-    request = f"GET http://{OTHER}:{port}/ HTTP/1.1\r\nHost: x\r\n\r\n"
-    async with running(data, OTHER, name="second") as second, running(data, LISTED) as hub:
-        assert "403" in (await answers(hub, request))[0]
-        assert reached == []
-        assert (await second.call("second.get", {"url": f"http://{OTHER}:{port}/"})).success
-
-
 async def test_nothing_stays_when_packetgate_is_killed(data: Path):
     program = f"""
-import asyncio
-from ipaddress import ip_address
+import asyncio, sys
 from pathlib import Path
-from packetgate.toolsets.builtin.sandbox import SandboxSettings
-from packetgate.toolsets.servers.config import ServerConfig
-from packetgate.toolsets.servers.hub import McpHub
-from packetgate.toolsets.servers.opening import new_connection
+sys.path.insert(0, {str(SCRIPT.parents[1])!r})
+from support.mcp_servers import sandboxed
 async def main():
-    entry = {{"command": {sys.executable!r}, "args": [{str(SCRIPT)!r}], "hosts": ["example.org"]}}
-    settings = SandboxSettings(mode="require")
-    connection = new_connection(ServerConfig("it", entry), Path({str(data)!r}, "logs"), sandbox=settings)
-    async with McpHub([connection], patience_s=60) as hub:
-        await hub.catalogue()
+    async with sandboxed(Path({str(data)!r}), {sys.executable!r}, {str(SCRIPT)!r}, hosts=["example.org"]) as hub:
         print((await hub.call("it.fork", {{}})).output, flush=True)
         await asyncio.sleep(600)
 asyncio.run(main())
@@ -293,31 +226,6 @@ asyncio.run(main())
     process.kill()
     await process.wait()
     await until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started))
-
-
-async def test_a_package_that_must_be_installed_names_its_registry(data: Path):
-    require("npx")
-    entry = {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"], "hosts": ["api.example.org"]}
-    connection = new_connection(
-        ServerConfig("it", {**entry, "sandbox": "workspace"}), data / "logs", sandbox=SandboxSettings(data=data)
-    )
-    async with McpHub([connection], patience_s=60) as hub:
-        await hub.catalogue()
-        problem = hub.health()[0].problem
-    assert "no connection to registry.npmjs.org; " in problem
-    assert '"hosts" of its entry' in problem
-
-
-async def test_node_cannot_connect_past_the_proxy(data: Path, sites: tuple[int, list[str], list[str]]):
-    require("node")
-    port, listed, reached = sites
-    async with running(data, LISTED) as hub:
-        texts = [
-            (await hub.call("it.run_node", {"url": f"http://{host}:{port}/"})).output
-            for host in (LISTED, OTHER, "pypi.org")
-        ]
-    assert [text.split()[0] for text in texts] == ["failed"] * 3
-    assert listed == reached == []
 
 
 @pytest.mark.parametrize(

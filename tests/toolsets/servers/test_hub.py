@@ -16,7 +16,7 @@ from packetgate.toolsets.servers.opening import new_connection
 
 
 async def test_tools_of_all_servers_have_canonical_names():
-    async with McpHub([in_process(echoing("b")), in_process(echoing("a"))]) as hub:
+    async with McpHub([in_process(one) for one in (echoing("b"), FastMCP("c"), echoing("a"))]) as hub:
         assert list(hub.last_catalogue) == []
         catalogue = await hub.catalogue()
         assert await hub.catalogue() is catalogue
@@ -24,29 +24,18 @@ async def test_tools_of_all_servers_have_canonical_names():
         assert [(one.name, one.state, one.tools, one.problem) for one in hub.health()] == [
             ("a", "ready", 1, ""),
             ("b", "ready", 1, ""),
+            ("c", "ready", 0, "the server offers no tools"),
         ]
         assert (await hub.call("a.echo", {"text": "x"})).output == "a says x"
         assert (await hub.call("b.echo", {"text": "x"})).output == "b says x"
 
 
-@pytest.mark.parametrize("name", ["echo", "a.Echo", "b.echo", ""])
+@pytest.mark.parametrize("name", ["echo", "b.echo"])
 async def test_only_canonical_names_are_called(name: str):
     async with McpHub([in_process(echoing("a"))]) as hub:
         await hub.catalogue()
         with pytest.raises(CallRefusedError, match=repr(name)):
             await hub.call(name, {"text": "x"})
-
-
-async def test_a_server_without_tools_has_a_problem():
-    async with McpHub([in_process(FastMCP("empty")), in_process(echoing("a"))]) as hub:
-        assert list(await hub.catalogue()) == ["a.echo"]
-        empty = hub.health()[1]
-        assert (empty.name, empty.state, empty.tools, empty.problem) == (
-            "empty",
-            "ready",
-            0,
-            "the server offers no tools",
-        )
 
 
 @pytest.mark.parametrize("names", ["aa", "ab"])
@@ -72,18 +61,8 @@ async def test_calls_to_one_or_two_servers_overlap(names: str):
 
 
 async def test_an_error_of_the_tool_is_a_failed_result():
-    server = echoing("a")
-
-    @server.tool
-    def get_answer() -> str:
-        """Fail."""
-        raise ValueError("no answer today")
-
-    async with McpHub([in_process(server)]) as hub:
+    async with McpHub([in_process(echoing("a"))]) as hub:
         await hub.catalogue()
-        result = await hub.call("a.get_answer", {})
-        assert not result.success
-        assert "no answer today" in (result.error or "")
         wrong = await hub.call("a.echo", {"words": "x"})
         assert not wrong.success
         assert "text" in (wrong.error or "")
@@ -126,12 +105,3 @@ async def test_a_server_is_reached(tmp_path: Path, transport: Literal["http", "s
         async with McpHub([far], patience_s=20) as hub:
             assert "far.echo" in await hub.catalogue(), far.problem
             assert (await hub.call("far.echo", {"text": "hi"})).output == "far says hi"
-
-
-async def test_a_wrong_path_is_named(tmp_path: Path):
-    async with serving(echoing("far").http_app(path="/mcp")) as address:
-        far = new_connection(ServerConfig("far", {"url": f"{address}/mcp/nowhere"}), tmp_path)
-        async with McpHub([far], patience_s=20) as hub:
-            assert "far.echo" not in await hub.catalogue()
-            assert far.state == "failed"
-            assert "Not Found" in far.problem

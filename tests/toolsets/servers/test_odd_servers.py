@@ -191,8 +191,15 @@ async def test_the_first_line_of_an_http_error_is_shown(tmp_path: Path, answer: 
     assert (http.ran, http.next) == ([], [])
 
 
-async def test_the_first_line_of_a_refusal_at_the_start_is_shown(tmp_path: Path):
-    with answering_all(lambda _: (503, "text/plain", "\nmaintenance until noon\nsorry")) as url:
+@pytest.mark.parametrize(
+    ("status", "body", "says"),
+    [
+        (503, "\nmaintenance until noon\nsorry", "HTTP 503 Service Unavailable: maintenance until noon"),
+        (404, "", "HTTP 404 Not Found"),
+    ],
+)
+async def test_the_first_line_of_a_refusal_at_the_start_is_shown(tmp_path: Path, status: int, body: str, says: str):
+    with answering_all(lambda _: (status, "text/plain", body)) as url:
         async with McpHub([new_connection(ServerConfig("odd", {"url": url}), tmp_path)], patience_s=60.0) as hub:
             assert not await hub.catalogue()
-            assert hub.health()[0].problem == "HTTP 503 Service Unavailable: maintenance until noon"
+            assert hub.health()[0].problem == says

@@ -44,23 +44,17 @@ async def result_of(
 
 
 async def test_text_is_the_output():
+    assert await result_of() == ToolResult(success=True, execution_time_ms=1.5)
     result = await result_of(text("one\n"), text("two 漢字 🚪"))
     parts = ({"type": "text", "text": "one\n"}, {"type": "text", "text": "two 漢字 🚪"})
     assert result == ToolResult(success=True, output="one\n\ntwo 漢字 🚪", execution_time_ms=1.5, parts=parts)
-
-
-async def test_an_empty_answer_is_an_empty_output():
-    assert await result_of() == ToolResult(success=True, execution_time_ms=1.5)
 
 
 @pytest.mark.parametrize(
     ("block", "output"),
     [
         (ImageContent(type="image", data=PNG, mime_type="image/png"), "[image image/png, 3 kB]"),
-        (
-            ImageContent(type="image", data=BYTES, mime_type="image/png"),
-            "[binary declared as image/png, 3 kB]",
-        ),
+        (ImageContent(type="image", data=BYTES, mime_type="image/png"), "[binary declared as image/png, 3 kB]"),
         (ImageContent(type="image", data="?", mime_type="a\nb"), f"[image {UNKNOWN_TYPE}, left out: invalid base64]"),
         (AudioContent(type="audio", data=WAV, mime_type="Audio/X-Wav; q=1"), "[audio audio/wav, 3 kB]"),
         (AudioContent(type="audio", data=PNG, mime_type="audio/aac"), "[binary declared as audio/aac, 3 kB]"),
@@ -93,15 +87,11 @@ async def test_parts_that_are_not_text_are_named_in_brackets(block: ContentBlock
 
 
 @pytest.mark.parametrize(
-    ("content", "error"),
-    [
-        ([text(" no such file \n")], "no such file"),
-        ([], "the tool reported an error without a message"),
-        ([text(" \n")], "the tool reported an error without a message"),
-    ],
+    ("words", "error"),
+    [(" no such file \n", "no such file"), (" \n", "the tool reported an error without a message")],
 )
-async def test_an_error_has_a_message(content: list[ContentBlock], error: str):
-    result = await result_of(*content, fails=True)
+async def test_an_error_has_a_message(words: str, error: str):
+    result = await result_of(text(words), fails=True)
     assert (result.success, result.error, result.output) == (False, error, "")
 
 
