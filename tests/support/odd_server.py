@@ -18,6 +18,7 @@ TEXT = b'"result": {"content": [{"type": "text", "text": "fine"}]}'
 
 ANSWERS: dict[str, bytes] = {
     "plain": b'{"jsonrpc": "2.0", "id": ID, %s}' % TEXT,
+    "large": b'{"jsonrpc": "2.0", "id": ID, %s}' % TEXT.replace(b"fine", b"fine" * 500_000),
     "half_emoji": b'{"jsonrpc": "2.0", "id": ID, "result": {"content": [{"type": "text", "text": "hi \\ud83d"}]}}',
     "half_bytes": b'{"jsonrpc": "2.0", "id": ID, "result": {"content": [{"type": "text", "text": "hi \xf0\x9f"}]}}',
     "no_version": b'{"id": ID, %s}' % TEXT,

@@ -72,14 +72,16 @@ def _cleaned(raw: Any) -> tuple[_Tool, list[str]]:
         raise _UnusableError("its schema accepts no object, but the arguments of a call are an object")
     if flaw := schema_error(schema):
         raise _UnusableError(f"its schema is broken: {flaw}")
-    output = {"outputSchema": raw["outputSchema"]} if _is_usable_output_schema(raw.get("outputSchema")) else {}
-    return {"name": name, "inputSchema": schema, **_without_invisible_chars({**prose, **rest}), **output}, changes
-
-
-def _is_usable_output_schema(schema: Any) -> bool:
-    if not isinstance(schema, dict) or schema.get("type") != "object" or len(json.dumps(schema)) > MAX_DEFINITION:
-        return False
-    return not schema_error(schema) and _without_invisible_chars(schema) == schema
+    output = raw.get("outputSchema")
+    if (
+        isinstance(output, dict)
+        and output.get("type") == "object"
+        and len(json.dumps(output)) <= MAX_DEFINITION
+        and not schema_error(output)
+        and _without_invisible_chars(output) == output
+    ):
+        rest["outputSchema"] = output
+    return {"name": name, "inputSchema": schema, **_without_invisible_chars({**prose, **rest})}, changes
 
 
 def _without_invisible_chars(value: Any, *, strict: bool = False) -> Any:

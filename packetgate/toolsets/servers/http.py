@@ -40,7 +40,8 @@ def remote_transport(entry: Mapping[str, Any]) -> ClientTransport:
     options: dict[str, Any] = {"headers": entry.get("headers"), "auth": entry.get("auth")}
     if (entry.get("transport") or infer_transport_type_from_url(url)) == "sse":
         return SSETransport(url, **options)
-    return StreamableHttpTransport(url, httpx_client_factory=BoundedHttp, **options)
+    options |= {"httpx_client_factory": BoundedHttp, "max_sse_event_size": MAX_MESSAGE_BYTES}
+    return StreamableHttpTransport(url, **options)
 
 
 class BoundedHttp(httpx2.AsyncClient):

@@ -14,7 +14,6 @@ from packetgate.state.sections import ServerHealth
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.risk.call import judge_call
-from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.toolsets.servers.server import Server
 
 if TYPE_CHECKING:
@@ -161,7 +160,9 @@ class McpHub:
         await server.connect()
         while True:
             only_reads = spec.risk is Risk.READ and judge_call(spec, params).risk is Risk.READ
-            if not only_reads and server.state == "ready" and not _is_unchanged(spec, server):
+            same = [one for one in server.specs if one.name == spec.name and one.digest == spec.digest]
+            is_current = bool(same) and not server.stale
+            if not only_reads and server.state == "ready" and not is_current:
                 raise ServerError(
                     f"server {spec.server!r} changed its tools after this call was selected: send the request again"
                 )
@@ -197,9 +198,3 @@ class McpHub:
             log.error("server %s failed unexpectedly", name, exc_info=error)
             self._servers[name].fail(error)
         self.tools_changed.set()
-
-
-def _is_unchanged(spec: ToolSpec, server: Server) -> bool:
-    return not server.stale and any(
-        current.name == spec.name and current.digest == spec.digest for current in server.specs
-    )
