@@ -186,17 +186,20 @@ class Connection(Server):
         except MCPError as error:
             await self._raise_if_unanswered(client, error)
             result = await to_result_async(error.error.message, None, ms_since(started), is_error=True)
-            return self._with_sandbox_hint(result)
         except _CONNECTION_ERRORS as error:
             raise self._disconnected_error(client, error) from error
         except ValidationError as error:
             cause = self._cause(error)
             raise LostCallError(f"{server} violated the protocol: {cause}", cause) from error
+        else:
+            result = await result_of_answer(answer, ms_since(started), self._keep, store_texts=self._store_texts)
         finally:
             self._calls.discard(ended)
             ended.set_result(None)
-        result = await result_of_answer(answer, ms_since(started), self._keep, store_texts=self._store_texts)
-        return self._with_sandbox_hint(result)
+        if not (result.error and self._process and (hint := self._process.hint(result.error))):
+            return result
+        error_text = f"{result.error}\n[if that is the reason: {hint}]"
+        return result.model_copy(update={"error": error_text, "server_part": result.server_text})
 
     async def _receive_answer(
         self, client: Client[Any], tool: str, params: dict[str, Any], meta: dict[str, Any] | None
@@ -317,8 +320,7 @@ class Connection(Server):
     async def _list_tools(self, client: Client[BoundedTransport]) -> None:
         changes = self._list_changes
         tools = await client.list_tools()
-        version = client.server_info.version if client.server_info else ""
-        specs = await asyncio.to_thread(self._specs_of, tools, client.instructions or "", version)
+        specs = await asyncio.to_thread(self._specs_of, tools, client)
         if client is not self._client:
             return
         self.specs = specs
@@ -334,7 +336,8 @@ class Connection(Server):
             more = f", and {len(left_out) - 3:,} more" if len(left_out) > 3 else ""
             self.problem = f"not offered: {'; '.join(left_out[:3])}{more}"
 
-    def _specs_of(self, tools: list[Tool], instructions: str, version: str) -> tuple[ToolSpec, ...]:
+    def _specs_of(self, tools: list[Tool], client: Client[Any]) -> tuple[ToolSpec, ...]:
+        version = client.server_info.version if client.server_info else ""
         entry = self._config.resolved_entry()
         folder = Path(str(entry.get("cwd") or "."))
         launched = launched_package(entry, folder)
@@ -342,7 +345,7 @@ class Connection(Server):
         hosts = entry.get("hosts")
         options: dict[str, Any] = {
             "trusted": entry.get("trusted") is True,
-            "about": " ".join(instructions.split())[:MAX_INSTRUCTIONS],
+            "about": " ".join((client.instructions or "").split())[:MAX_INSTRUCTIONS],
             "server_digest": digest_of([entry, str(folder.absolute())] if depends else entry),
             "ground": server_folder(entry),
             "hosts": None if hosts is None else tuple(hosts),
@@ -352,14 +355,6 @@ class Connection(Server):
         return tuple(
             spec_of(self.name, tool, confirmation=label, **options) for tool, label in zip(offered, labels, strict=True)
         )
-
-    def _with_sandbox_hint(self, result: ToolResult) -> ToolResult:
-        """Add a hint to an error that the sandbox of a server may cause."""
-        hint = self._process.hint(result.error) if self._process and result.error else ""
-        if not hint:
-            return result
-        error = f"{result.error}\n[if that is the reason: {hint}]"
-        return result.model_copy(update={"error": error, "server_part": result.server_text})
 
     def _disconnected_error(self, client: Client[BoundedTransport], error: BaseException) -> LostCallError:
         self._fail_session(client, error)
