@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,13 +44,14 @@ class LangGraphServer:
         return Clock(self.log_file.parent)
 
     def talk(self, conversation: Callable[[LangGraphClient], Awaitable[T]]) -> T:
-        """Run a conversation over HTTP."""
+        """Run a conversation over HTTP, in a thread with its own event loop."""
 
         async def run() -> T:
             async with get_client(url=self.url, api_key=None) as client:
                 return await conversation(client)
 
-        return asyncio.run(run())
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, run()).result()
 
     def log(self) -> str:
         return self.log_file.read_text(errors="replace")
