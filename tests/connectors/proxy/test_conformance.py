@@ -38,14 +38,12 @@ server:
 
 
 async def test_only_known_scenarios_fail(tmp_path: Path) -> None:
-    npx, expected = require("npx"), tmp_path / "expected.yaml"
+    npx, expected, home = require("npx"), tmp_path / "expected.yaml", tmp_path / "home"
     expected.write_text(EXPECTED)
-    kept = ResultStore(tmp_path / "kept")
+    kept = ResultStore(home / "kept")  # the proxy's own
     server = Connection(ServerConfig(NAME, {}), partial(FastMCPTransport, conformance_server()), keep=kept.keep)
     switches = {"allow_write_tools": True, "allow_execute_tools": True}  # the suite cannot answer questions
-    async with gateway_over(
-        server, home=tmp_path / "home", preferences=rules("allow", f"{NAME}.*"), **switches
-    ) as gateway:
+    async with gateway_over(server, home=home, preferences=rules("allow", f"{NAME}.*"), **switches) as gateway:
         await gateway.hub.catalogue()
         async with serving(Unprefixed(http_app(gateway, {}, []), NAME)) as address:
             command = [npx, *SUITE, "--url", f"{address}/mcp", "--suite", "all", "--expected-failures", str(expected)]
