@@ -7,9 +7,9 @@ from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
 from benchmarks.everyday.asked import Asked as Request
 from benchmarks.everyday.playing import Made, Played
-from packetgate.deciders.language.prompting import offered_tool
+from benchmarks.plain_calls import plain_answer
 from packetgate.models.model import Model
-from packetgate.models.requests import usage_of
+from packetgate.models.thoughts import usage_of
 from packetgate.state.errors import PacketgateError
 from packetgate.toolsets.servers.hub import McpHub
 
@@ -26,14 +26,14 @@ async def played_plainly(hub: McpHub, model: Model, request: Request, site: str)
     Raises:
         DecisionError: the model cannot be asked.
     """
-    chat = model.chat.bind_tools([offered_tool(spec).openai_format for spec in (await hub.catalogue()).values()])
+    tools = (await hub.catalogue()).values()
     options = model.sampling(temperature=TEMPERATURE) | {"max_tokens": LONGEST}
     told, messages, begun = Played(), list[BaseMessage](), perf_counter()
     for words in request.say:
         messages.append(HumanMessage(words.replace("{site}", site)))
         calls: list[Made] = []
         for _ in range(MOST_ROUNDS):
-            answer = await chat.ainvoke(messages, **options)
+            answer = await plain_answer(model, messages, tools, options)
             messages.append(answer)
             told.spent += usage_of(answer)
             for call in answer.tool_calls:

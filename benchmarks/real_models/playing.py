@@ -7,13 +7,13 @@ from typing import Any, Literal
 from langchain_core.messages import HumanMessage
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from benchmarks.plain_calls import plain_answer
 from benchmarks.selection.cases import Case
 from benchmarks.selection.figures import Call
-from packetgate.deciders.language.prompting import offered_tool
 from packetgate.deciders.outcome import routing_after_selection
 from packetgate.deciders.protocols import Deciders
 from packetgate.models.model import Model
-from packetgate.models.requests import usage_of
+from packetgate.models.thoughts import usage_of
 from packetgate.state.base import TokenUsage, new_id
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
@@ -70,9 +70,8 @@ async def played(name: str, case: Case, way: Way, model: Model, deciders: Decide
 
 async def _plain(case: Case, catalogue: Catalogue, model: Model) -> dict[str, Any]:
     """Return what a model calls that is shown the tools by its own chat template, or its server, and nothing else."""
-    tools = [offered_tool(spec).openai_format for spec in catalogue.values()]
     options = model.sampling(temperature=TEMPERATURE) | {"max_tokens": LONGEST}
-    answer = await model.chat.bind_tools(tools).ainvoke([HumanMessage(case.query)], **options)
+    answer = await plain_answer(model, [HumanMessage(case.query)], catalogue.values(), options)
     calls = [Call(name=one["name"], arguments=one["args"]) for one in answer.tool_calls]
     return {
         "action": "call" if calls else "none",

@@ -14,7 +14,7 @@ from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.lab.cases import Case, EarlierCall, load_cases
 from packetgate.lab.passport import CaseResult, EvaluatedCall, evaluation_version
-from packetgate.models.requests import collect_requests
+from packetgate.models.transport import collect_requests
 from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, TurnInput

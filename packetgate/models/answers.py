@@ -1,20 +1,27 @@
 """Text answers: streamed through LangGraph's message stream, without markup and with inert links."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.chat_models import agenerate_from_stream
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    InvalidToolCall,
+    ToolCall,
+    message_chunk_to_message,
+)
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 
 from packetgate.models.links import LinkFilter
 from packetgate.models.model import HIDDEN, PICTURES_REFUSED, ChatCaller, Model, ModelAnswer, OfferedTool, was_cut_off
 from packetgate.models.pictures import picture_names
-from packetgate.models.requests import join_pieces, record_request, usage_of
 from packetgate.models.stripping import ONLY_MARKUP, MarkupFilter
-from packetgate.models.thoughts import cut_off_in_thought, ended_within_thought, smaller_token_limit
+from packetgate.models.thoughts import cut_off_in_thought, ended_within_thought, smaller_token_limit, usage_of
 from packetgate.models.transport import as_decision_errors, check_not_refused, limited_request, timeout_of
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
@@ -156,7 +163,7 @@ async def stream(
         first_timeout_s: longest wait for the first piece; None: the same wait as for later pieces.
     """
     pieces = chat.astream(list(messages), HIDDEN, **options)
-    with limited_request(chat, streamed=True) as limit, record_request():
+    with limited_request(chat, streamed=True) as limit:
         deadline = limit.deadline
         if deadline is not None and first_timeout_s is not None:
             deadline = min(deadline, asyncio.get_running_loop().time() + first_timeout_s)
@@ -171,6 +178,29 @@ async def stream(
             check_not_refused(chat, piece)
             yield piece
             deadline = limit.deadline
+
+
+def join_pieces(pieces: Sequence[AIMessage]) -> AIMessage:
+    """Join the pieces of an answer, which may be a single message."""
+    first, *rest = pieces
+    if not isinstance(first, AIMessageChunk):
+        return first
+    joined = cast("AIMessageChunk", sum(rest, first))
+    message = cast("AIMessage", message_chunk_to_message(joined))
+    message.tool_calls, message.invalid_tool_calls = [], []  # LangChain completes the arguments of a cut-off call
+    for chunk in joined.tool_call_chunks:
+        try:
+            arguments = json.loads(chunk["args"] or "{}", strict=False)
+        except ValueError:
+            arguments = None
+        name, text = chunk["name"] or "", chunk["args"]
+        if isinstance(arguments, dict):
+            message.tool_calls.append(ToolCall(name=name, args=arguments, id=chunk["id"]))
+        else:
+            message.invalid_tool_calls.append(
+                InvalidToolCall(type="invalid_tool_call", name=name, args=text, id=chunk["id"], error=None)
+            )
+    return message
 
 
 def _has_calls(pieces: Sequence[AIMessage]) -> bool:

@@ -9,7 +9,6 @@ from langchain_core.decisions import BaseDecisionModel, ClassifierResponse, Ques
 from langchain_core.messages import BaseMessage, convert_to_openai_messages
 from pydantic import JsonValue
 
-from packetgate.models.requests import record_request
 from packetgate.models.transport import as_decision_errors, limited_request
 from packetgate.state.base import TokenUsage, storable
 from packetgate.state.errors import RequestError
@@ -26,7 +25,7 @@ async def ask_decision_model(
 
     Raise DecisionError if the model cannot be asked, raises an error, or returns an unreadable answer.
     """
-    with record_request(), limited_request(model) as limit, as_decision_errors(model, limit.advice):
+    with limited_request(model) as limit, as_decision_errors(model, limit.advice):
         async with asyncio.timeout_at(limit.deadline):
             response = await model.ainvoke({"state": state, "questions": dict(questions)})
         answers = ClassifierResponse.model_validate(response.model_dump(warnings=False))

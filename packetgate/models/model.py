@@ -17,9 +17,14 @@ from pydantic import BaseModel, ValidationError
 
 from packetgate.models.decoding import WrittenCall, calls_in, decode_json
 from packetgate.models.options import ModelOptions
-from packetgate.models.requests import record_request, usage_of
 from packetgate.models.schemas import BOUNDS, AnswerForm, MeasuredChoice, Schema, without_keywords
-from packetgate.models.thoughts import Thoughts, ask_with_token_limit, cut_off_in_thought, ended_within_thought
+from packetgate.models.thoughts import (
+    Thoughts,
+    ask_with_token_limit,
+    cut_off_in_thought,
+    ended_within_thought,
+    usage_of,
+)
 from packetgate.models.transport import as_decision_errors, check_not_refused, limited_request, model_label, timeout_of
 from packetgate.prompts.rendering import render
 from packetgate.state.base import TokenUsage
@@ -220,10 +225,7 @@ async def ask_chat(
     """
     timeout = timeout_of(chat)
     longer: dict[str, Any] = {"timeout": 2 * timeout} if double_timeout and timeout else {}
-    with (
-        limited_request(chat, double_timeout=double_timeout) as limit,
-        record_request(),
-    ):
+    with limited_request(chat, double_timeout=double_timeout) as limit:
         with as_decision_errors(chat, limit.advice):
             async with asyncio.timeout_at(limit.deadline):
                 answer: BaseMessage = await chat.ainvoke(list(messages), HIDDEN, stream=False, **options, **longer)

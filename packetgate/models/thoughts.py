@@ -1,4 +1,4 @@
-"""Token limits for thoughts, in addition to the limit of the answer."""
+"""The tokens of answers, and the limits of thoughts, which come in addition to the limit of the answer."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
@@ -96,3 +96,14 @@ def count_thought_tokens(answer: Sequence[AIMessage], output_tokens: int) -> int
     return (
         round(output_tokens * thought / (beside + len(text) + calls)) if output_tokens else thought // CHARS_PER_TOKEN
     )
+
+
+def usage_of(*answers: AIMessage) -> TokenUsage:
+    """Return the token usage of an answer or its pieces."""
+    known = [answer.usage_metadata for answer in answers if answer.usage_metadata]
+    usage = TokenUsage(
+        input_tokens=sum(usage["input_tokens"] for usage in known),
+        output_tokens=sum(usage["output_tokens"] for usage in known),
+        cached_tokens=sum(usage.get("input_token_details", {}).get("cache_read", 0) for usage in known),
+    )
+    return usage.changed(thought_tokens=count_thought_tokens(answers, usage.output_tokens))

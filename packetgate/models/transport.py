@@ -17,6 +17,7 @@ from time import monotonic
 from langchain_core.messages import AIMessage
 from pydantic import SecretStr
 
+from packetgate.state.base import storable
 from packetgate.state.errors import DecisionError, NotAskedError
 from packetgate.state.printing import shorten
 
@@ -202,6 +203,33 @@ class Limit:
         return _advice(self.turn) if self.turn and self.ended_turn else TIMEOUT_ADVICE
 
 
+_errors: ContextVar[list[str] | None] = ContextVar("errors", default=None)
+
+
+@contextmanager
+def collect_requests() -> Iterator[list[str]]:
+    """Collect the error of each request of the block and of its tasks; empty text for a request without an error."""
+    errors: list[str] = []
+    token = _errors.set(errors)
+    try:
+        yield errors
+    finally:
+        _errors.reset(token)
+
+
+@contextmanager
+def _record_request() -> Iterator[None]:
+    problem, errors = "", _errors.get()
+    try:
+        yield
+    except DecisionError as error:
+        problem = storable(str(error))
+        raise
+    finally:
+        if errors is not None:
+            errors.append(problem)
+
+
 _turns: dict[str, _Turn] = {}
 _turn: ContextVar[_Turn | None] = ContextVar("turn", default=None)
 
@@ -221,7 +249,7 @@ def turn_budget(packet_id: str, budget_s: float) -> Iterator[None]:
 
 @contextmanager
 def limited_request(chat: object, *, streamed: bool = False, double_timeout: bool = False) -> Iterator[Limit]:
-    """Limit one request to an endpoint, and yield the limit. Models in this process have no limit.
+    """Limit and record one request, and yield the limit. Models in this process have no limit.
 
     Args:
         streamed: the answer arrives in pieces, and users see its progress.
@@ -233,7 +261,8 @@ def limited_request(chat: object, *, streamed: bool = False, double_timeout: boo
     """
     timeout, label, where = timeout_of(chat), model_label(chat), endpoint_label(chat)
     if timeout is None:
-        yield Limit()
+        with _record_request():
+            yield Limit()
         return
     turn, begun = _turn.get() or _Turn(inf), monotonic()
     if turn.skipped & {label, where, BUDGET}:
@@ -245,7 +274,8 @@ def limited_request(chat: object, *, streamed: bool = False, double_timeout: boo
     longest = max(timeout * (2 if double_timeout else 1), STREAM_S if streamed else 0)
     limit = Limit(begun + min(longest, left), turn if left < longest else None)
     try:
-        yield limit
+        with _record_request():
+            yield limit
     except DecisionError as error:
         if is_unanswered(error.__cause__):
             turn.skipped.add(BUDGET if limit.ended_turn else where)

@@ -6,7 +6,6 @@ from typing import Literal
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
-from langgraph.graph import START, StateGraph
 from pydantic import BaseModel
 from support.openai_models import FORM, GOOD, model_at
 from support.scripted_openai import ScriptedOpenAI
@@ -34,21 +33,6 @@ async def speak(model: Model) -> ModelAnswer:
     return await complete(model, [HumanMessage("Speak.")], user_words="", temperature=0.7, max_tokens=LENGTH)
 
 
-async def show(model: Model) -> tuple[str, ModelAnswer]:
-    """Return what a front end that listens is shown, and the answer."""
-    made: list[ModelAnswer] = []
-
-    async def node(state: dict[str, str]) -> dict[str, str]:
-        made.append(await speak(model))
-        return {}
-
-    graph = StateGraph(dict)
-    graph.add_node("speak", node)
-    graph.add_edge(START, "speak")
-    parts = graph.compile().astream({}, stream_mode="messages")
-    return "".join([part[0].text async for part in parts]), made[0]
-
-
 def lengths(server: ScriptedOpenAI) -> list[int]:
     return [request["max_tokens"] for request in server.requests]
 
@@ -56,7 +40,7 @@ def lengths(server: ScriptedOpenAI) -> list[int]:
 @pytest.mark.parametrize("where", ["beside", "marks"])
 async def test_thoughts_have_their_own_room(where: Literal["beside", "marks"], scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai)
-    for ask in (judge, speak, show):
+    for ask in (judge, speak):
         model.thoughts = Thoughts()
         scripted_openai.requests.clear()
         scripted_openai.script(*[Thinks(5_000, GOOD if ask is judge else "It is seven.", where)] * 2)
@@ -66,8 +50,6 @@ async def test_thoughts_have_their_own_room(where: Literal["beside", "marks"], s
         if isinstance(answer, StructuredResult):
             assert answer.value.approved
             assert answer.usage.output_tokens == 5_001
-        elif isinstance(answer, tuple):
-            assert answer[0] == "It is seven."
         assert model.thoughts.thinks
 
 
@@ -98,7 +80,7 @@ ENDLESS = [
 
 @pytest.mark.parametrize("case", ENDLESS, ids=["forever", "as its server ends it", "beyond its budget"])
 async def test_an_endless_thought_is_an_error_without_retry(case: Endless, scripted_openai: ScriptedOpenAI):
-    for ask in (judge, speak, show):
+    for ask in (judge, speak):
         model = await model_at(scripted_openai)
         model.thoughts = Thoughts(case.budget)
         scripted_openai.requests.clear()
@@ -122,15 +104,12 @@ async def test_a_truncated_answer_is_retried_with_a_larger_limit(scripted_openai
 async def test_a_truncated_answer_ends_with_a_note(scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai)
     model.thoughts = Thoughts(0)
-    for ask in (speak, show):
-        scripted_openai.script(Thinks(0, "so " * 60))
-        answer = await ask(model)
-        shown, text = answer if isinstance(answer, tuple) else (answer.text, answer)
-        for one in (shown, text.text if isinstance(text, ModelAnswer) else ""):
-            assert one.endswith("[Cut off at 50 tokens: raise answer_max_tokens for longer answers.]")
+    scripted_openai.script(Thinks(0, "so " * 60))
+    answer = await speak(model)
+    assert answer.text.endswith("[Cut off at 50 tokens: raise answer_max_tokens for longer answers.]")
 
 
-@pytest.mark.parametrize("ask", [judge, speak, show])
+@pytest.mark.parametrize("ask", [judge, speak])
 async def test_room_shrinks_if_the_server_refuses_the_length(
     ask: Callable[[Model], Awaitable[object]], scripted_openai: ScriptedOpenAI
 ):

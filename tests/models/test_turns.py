@@ -1,5 +1,6 @@
 """A turn waits for endpoints as long as it may, and asks none again that was not there."""
 
+import asyncio
 from dataclasses import dataclass
 
 import pytest
@@ -7,7 +8,7 @@ from support.openai_models import GOOD, ask_form, model_at
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Reply, Stall
 
-from packetgate.models.transport import turn_budget
+from packetgate.models.transport import collect_requests, turn_budget
 from packetgate.state.base import new_id
 from packetgate.state.errors import DecisionError, NotAskedError
 
@@ -26,7 +27,6 @@ class Case:
 
 CASES = [
     Case("hangs", Stall(), "did not answer in time: raise PACKETGATE_MODEL_TIMEOUT"),
-    Case("drips", Stall(drip=True), "did not answer in time"),
     Case("a gateway without a server", HttpError(502, "bad gateway"), "HTTP 502"),
     Case("no key", HttpError(401, "no"), "refuses the API key"),
     Case("wants a moment", HttpError(429, "slow", retry_after="0.01"), "HTTP 429", again=True),
@@ -64,3 +64,14 @@ async def test_stages_share_the_time_of_a_turn(scripted_openai: ScriptedOpenAI):
     scripted_openai.script(GOOD)
     with turn_budget(new_id(), 0.6):
         assert (await ask_form(model)).text == GOOD
+
+
+async def test_the_errors_of_requests_are_collected(scripted_openai: ScriptedOpenAI) -> None:
+    model = await model_at(scripted_openai)
+    scripted_openai.script(HttpError(400, "response_format is not supported"), GOOD, GOOD, GOOD)
+    with collect_requests() as errors:
+        await asyncio.gather(ask_form(model))
+        await ask_form(model)
+    await ask_form(model)
+    assert "HTTP 400" in errors[0]
+    assert errors[1:] == ["", ""]

@@ -6,8 +6,7 @@ import numpy as np
 from llguidance import LLMatcher
 
 from packetgate.models.llama.call_syntax import CallSyntax
-from packetgate.models.llama.grammar import CallForm, Grammars
-from packetgate.models.llama.sampling import Mask
+from packetgate.models.llama.grammar import CallForm, Grammars, Mask
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.models.model import OfferedTool
 from packetgate.models.schemas import Schema

@@ -8,19 +8,15 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any
-from uuid import uuid4
 
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.chat_models import agenerate_from_stream
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolCallChunk, convert_to_openai_messages
-from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, UsageMetadata
-from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.messages import AIMessageChunk, BaseMessage, convert_to_openai_messages
+from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
-from langchain_core.runnables import Runnable
-from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 
-from packetgate.models.decoding import WrittenCall, calls_in
+from packetgate.models.decoding import WrittenCall
 from packetgate.models.json_text import json_spans
 from packetgate.models.llama.call_syntax import CallSyntax
 from packetgate.models.llama.engine import EngineAnswer, LlamaEngine, Request
@@ -37,16 +33,16 @@ from packetgate.models.model import (
 )
 from packetgate.models.options import ModelOptions
 from packetgate.models.pictures import without_pictures
-from packetgate.models.requests import usage_of
-from packetgate.models.stripping import MarkupFilter
-from packetgate.models.thoughts import LOCAL_TOKEN_LIMIT
-from packetgate.state.printing import compact_json
+from packetgate.models.thoughts import usage_of
 
-_SAMPLING = frozenset({"temperature", "top_p", "max_tokens", "seed", "enable_thinking", "thinking_budget"})
-"""Keyword arguments of `invoke` and `bind` that control sampling; unknown arguments are ignored."""
+_SAMPLING = frozenset({"temperature", "top_p", "max_tokens", "seed", "enable_thinking"})
+_REQUEST = frozenset({"form", "must_call", "words_only", "measured_words", "tools"})
+"""Keyword arguments of `invoke` that become a request's sampling and its fields; others are ignored."""
 
 _CACHED_COUNTS = 2048
 """Number of texts whose token count is cached."""
+_THOUGHT_TOKENS = 2_000
+"""Room in the context for a thought, if no budget is set."""
 
 
 class LlamaCppChat(BaseChatModel):
@@ -76,19 +72,11 @@ class LlamaCppChat(BaseChatModel):
     async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         return await agenerate_from_stream(self._astream(messages, *args, **kwargs))
 
-    def bind_tools(
-        self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
-    ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Add the tools to the prompt by the model's chat template, and read calls in the answer."""
-        if tool_choice not in (None, "auto"):
-            raise ValueError(
-                f"llama.cpp models cannot be forced to call a tool: set tool_choice to 'auto', not {tool_choice!r}"
-            )
-        return self.bind(tools=[convert_to_openai_tool(one) for one in tools], **kwargs)
-
     async def _astream(
         self, messages: list[BaseMessage], stop: list[str] | None = None, *args: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
+        if stop:
+            raise ValueError("llama.cpp models do not support stop texts: use an answer form instead")
         loop = asyncio.get_running_loop()
         pieces: asyncio.Queue[str | None] = asyncio.Queue()
         cancelled = threading.Event()
@@ -97,48 +85,25 @@ class LlamaCppChat(BaseChatModel):
             if not cancelled.is_set():
                 loop.call_soon_threadsafe(pieces.put_nowait, piece)
 
-        if stop:
-            raise ValueError("llama.cpp models do not support stop texts: use an answer form instead")
-        tools = kwargs.get("tools") or ()
-        shown = MarkupFilter() if tools else None
-        whole: list[str] = []
         given = {name: value for name, value in kwargs.items() if name in _SAMPLING and value is not None}
         sampling = {"max_tokens": self.max_tokens, "temperature": self.temperature, **given}
-        request = Request(
-            _chat(messages),
-            sampling,
-            kwargs.get("form"),
-            must_call=kwargs.get("must_call", False),
-            words_only=kwargs.get("words_only", False),
-            measured_words=kwargs.get("measured_words", ()),
-            tools=tools,
-            cancelled=cancelled,
-            on_text=put,
-        )
-        future = self._engine.submit(request)
+        fields = {name: value for name, value in kwargs.items() if name in _REQUEST}
+        future = self._engine.submit(Request(_chat(messages), sampling, cancelled=cancelled, on_text=put, **fields))
         future.add_done_callback(lambda _: put(None))
         try:
             while (piece := await pieces.get()) is not None:
-                whole.append(piece)
-                if text := shown.feed(piece) if shown else piece:
-                    yield ChatGenerationChunk(message=AIMessageChunk(content=text))
+                yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
             answer = future.result()
         finally:
             cancelled.set()
             future.cancel()
         usage = UsageMetadata(
             input_tokens=answer.input_tokens,
-            output_tokens=answer.output_tokens,
-            total_tokens=answer.input_tokens + answer.output_tokens,
+            output_tokens=len(answer.tokens),
+            total_tokens=answer.input_tokens + len(answer.tokens),
             input_token_details=InputTokenDetails(cache_read=answer.cached_tokens),
-            output_token_details=OutputTokenDetails(reasoning=answer.thought_tokens),
         )
-        last = AIMessageChunk(
-            content=shown.close() if shown else "",
-            tool_call_chunks=_call_chunks("".join(whole)) if shown else [],
-            usage_metadata=usage,
-            chunk_position="last",
-        )
+        last = AIMessageChunk(content="", usage_metadata=usage, chunk_position="last")
         info = {"finish_reason": answer.finish_reason, "answer": answer}
         yield ChatGenerationChunk(message=last, generation_info=info)
 
@@ -149,21 +114,14 @@ class LlamaCppModel(Model):
     chat: LlamaCppChat
     provider = "llama.cpp"
     is_local = True
+    uses_tool_calling = True
+    accepts_images = False
 
     def __init__(self, chat: LlamaCppChat, options: ModelOptions | None = None) -> None:
         super().__init__(chat, options)
         self.token_counter = lru_cache(_CACHED_COUNTS)(chat.get_num_tokens)
         if not chat._engine.prompts.may_think:
             self.thoughts.record(0)
-
-    @property
-    def _thinking_budget(self) -> int:
-        return LOCAL_TOKEN_LIMIT if self.thoughts.budget is None else self.thoughts.budget
-
-    @property
-    def accepts_images(self) -> bool:
-        """False: GGUF models receive only text."""
-        return False
 
     @classmethod
     def load(cls, path: str, options: Mapping[str, int] | None = None) -> "LlamaCppModel":
@@ -179,7 +137,8 @@ class LlamaCppModel(Model):
         """Whether messages, tools, a thought and the answer fit the context."""
         offered = [one.prompt_format for one in tools]
         prompt = await asyncio.to_thread(self.chat._engine.prompts.write, _chat(messages), offered)
-        thought = self._thinking_budget if self.thoughts.thinks else 0
+        budget = _THOUGHT_TOKENS if self.thoughts.budget is None else self.thoughts.budget
+        thought = budget if self.thoughts.thinks else 0
         return len(prompt.tokens) + thought + max_tokens <= self.chat._engine.context_size
 
     def sampling(self, **defaults: float | None) -> dict[str, Any]:
@@ -213,10 +172,11 @@ class LlamaCppModel(Model):
     ) -> ModelAnswer:
         """Ask once for calls of these tools; stop without a call if the answer begins with text."""
         form = CallForm(tuple(tools), self.chat._engine.prompts.syntax, max_calls)
-        options = {**sampling, "thinking_budget": self._thinking_budget, "form": form, "must_call": must_call}
-        message = await ask_chat(self.chat, messages, options | {"tools": [one.prompt_format for one in tools]})
+        offered = [one.prompt_format for one in tools]
+        message = await ask_chat(
+            self.chat, messages, {**sampling, "form": form, "must_call": must_call, "tools": offered}
+        )
         known: EngineAnswer = message.response_metadata["answer"]
-        self.thoughts.record(known.thought_tokens)
         return ModelAnswer(
             calls=measured_calls(form.syntax, known),
             text="",
@@ -233,13 +193,6 @@ def _chat(messages: Sequence[BaseMessage]) -> Chat:
         for call in one.get("tool_calls", ()):
             call["function"]["arguments"] = json.loads(call["function"]["arguments"])
     return chat
-
-
-def _call_chunks(text: str) -> list[ToolCallChunk]:
-    return [
-        tool_call_chunk(name=one.name, args=compact_json(one.arguments), id=f"call_{uuid4().hex}", index=at)
-        for at, one in enumerate(calls_in(text))
-    ]
 
 
 def measured_calls(syntax: CallSyntax, answer: EngineAnswer) -> tuple[WrittenCall, ...]:

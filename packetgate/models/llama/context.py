@@ -9,12 +9,16 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
-from packetgate.models.llama.loading import logged_loading
-from packetgate.models.llama.weights import LlamaWeights
+import numpy as np
+import numpy.typing as npt
+
+from packetgate.models.llama.weights import LlamaWeights, logged_loading
 from packetgate.state.errors import DecisionError
 
 with suppress(ImportError):  # `check_installed` reports a missing package
     import llama_cpp
+
+Logits = npt.NDArray[np.float32]
 
 DEFAULT_CONTEXT = 8192
 DEFAULT_BATCH = 512
@@ -101,12 +105,18 @@ class LlamaContext:
     @property
     def room(self) -> int:
         """The number of tokens that still fit the context."""
-        return self.size - len(self._slot.tokens)
+        return self.size - self.length
 
     @property
     def length(self) -> int:
         """The number of tokens of the current prompt and answer."""
         return len(self._slot.tokens)
+
+    @property
+    def logits(self) -> Logits:
+        """The next token's logits, shape (vocabulary,): a view of llama.cpp's memory until the next evaluation."""
+        found = llama_cpp.llama_get_logits_ith(self.handle, -1)
+        return np.ctypeslib.as_array(found, shape=(self._weights.size,))
 
     def cut(self, length: int) -> None:
         """Shorten the current prompt and answer to `length` tokens, and restore the logits of the last token."""

@@ -1,30 +1,50 @@
 """One loaded llama.cpp model and its worker thread."""
 
 import codecs
+import random
 import threading
+import weakref
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import perf_counter
 from typing import Any, Literal, NamedTuple
-from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
 
 from packetgate.models.decoding import begins_call
 from packetgate.models.llama.context import LlamaContext
-from packetgate.models.llama.grammar import CallForm, Grammar, Grammars
+from packetgate.models.llama.grammar import CallForm, Grammar, Grammars, Mask
 from packetgate.models.llama.prompt import Chat, PromptWriter, ToolDefinitions
-from packetgate.models.llama.sampling import Logits, Mask, Sampler, ends_in_loop, logits_of, lower_repeated
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.state.errors import DecisionError
 from packetgate.state.private_names import call_before_threads_end
 
+with suppress(ImportError):  # `check_installed` reports a missing package
+    import llama_cpp
+
 FinishReason = Literal["stop", "length", "cancelled", "words"]
 """`words`: the answer began with text and not with a call, and was stopped."""
+
+TOP_K, MIN_P = 40, 0.05
+"""llama.cpp's defaults."""
+_PENALTY_TOKENS, _PENALTY = 64, 1.1
+"""Number of last tokens whose repetition is penalized, and the penalty; prevents loops of small models."""
+_PERIODS, _LOOP_TOKENS, _LOOP_WINDOW = 4, 48, 160
+"""Least number of repetitions, and of repeated tokens, in a loop; number of last tokens that are checked."""
+_LIKELY, _NEGLIGIBLE = 64, 0.05
+"""Number of examined first tokens; share of tokens that may or may not begin a call, below which they are ignored."""
+_MEASURABLE_PROMPT = 100
+"""Length of the shortest prompt that is used to measure the speed, in tokens."""
+_PEEKED_TOKENS = 8
+_CALL_PROBABILITY = 0.5
+"""Lowest call probability at which the answer becomes a call."""
+_AFTER_WORD = tuple(b",}] \t\r\n"[at : at + 1] for at in range(7))
+"""Bytes that end a word within a token."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +55,7 @@ class Request:
     sampling: Mapping[str, Any]
     """`max_tokens` and `temperature`; `top_p` and `seed` may be given.
 
-    `enable_thinking` switches the template's thoughts on or off; by default, they are on only without a `form`.
-    A thought before calls ends after `thinking_budget` tokens, which do not count towards `max_tokens`.
+    `enable_thinking` switches the thoughts of the template on or off before text; calls have none.
     """
     form: CallForm | None = None
     """The calls that the grammar allows; None: text."""
@@ -49,19 +68,6 @@ class Request:
     """Event that stops the request at its next token, or at the next batch of the prompt."""
     on_text: Callable[[str], None] = lambda _: None
     """Receives each piece of the answer, in the worker thread."""
-
-
-_LIKELY, _NEGLIGIBLE = 64, 0.05
-"""Number of examined first tokens; share of tokens that may or may not begin a call, below which they are ignored."""
-_LOOP_WINDOW = 160
-"""Number of last tokens that are checked for a loop."""
-_MEASURABLE_PROMPT = 100
-"""Length of the shortest prompt that is used to measure the speed, in tokens."""
-_PEEKED_TOKENS = 8
-_CALL_PROBABILITY = 0.5
-"""Lowest call probability at which the answer becomes a call."""
-_AFTER_WORD = tuple(b",}] \t\r\n"[at : at + 1] for at in range(7))
-"""Bytes that end a word within a token."""
 
 
 class WrittenToken(NamedTuple):
@@ -80,27 +86,58 @@ class EngineAnswer:
     input_tokens: int
     cached_tokens: int
     """Input tokens that were cached from an earlier prompt."""
-    output_tokens: int
+    tokens: tuple[WrittenToken, ...] = ()
     word_probabilities: Mapping[str, float] = field(default_factory=dict)
     """Probabilities of the request's `measured_words`; they sum to 1."""
     widened_tools: tuple[str, ...] = ()
     """Tools whose arguments no grammar can enforce in full."""
-    thought_tokens: int = 0
-    """Output tokens of the thought before calls."""
-    tokens: tuple[WrittenToken, ...] = ()
-    """The written tokens, without the thought."""
     call_probability: float | None = None
     """Probability that the answer begins with a call; None: no tools were offered."""
+
+
+class Sampler:
+    """The samplers of one request, in llama.cpp's usual order."""
+
+    def __init__(self, sampling: Mapping[str, Any]) -> None:
+        seed = sampling.get("seed")
+        self._chain = llama_cpp.llama_sampler_chain_init(llama_cpp.llama_sampler_chain_default_params())
+        weakref.finalize(self, llama_cpp.llama_sampler_free, self._chain)
+        if sampling["temperature"] <= 0:
+            samplers = [llama_cpp.llama_sampler_init_greedy()]
+        else:
+            samplers = [
+                llama_cpp.llama_sampler_init_top_k(TOP_K),
+                llama_cpp.llama_sampler_init_top_p(sampling.get("top_p", 0.95), 1),
+                llama_cpp.llama_sampler_init_min_p(MIN_P, 1),
+                llama_cpp.llama_sampler_init_temp(sampling["temperature"]),
+                llama_cpp.llama_sampler_init_dist(random.getrandbits(31) if seed is None else seed),
+            ]
+        for one in samplers:
+            llama_cpp.llama_sampler_chain_add(self._chain, one)
+
+    def sample(self, context: LlamaContext) -> int:
+        """Return the next token from the context's logits."""
+        token: int = llama_cpp.llama_sampler_sample(self._chain, context.handle, -1)
+        return token
+
+
+def ends_in_loop(tokens: Sequence[int]) -> bool:
+    """Whether an answer ends in a repeated sequence of tokens."""
+    for period in range(1, len(tokens) // _PERIODS + 1):
+        length = max(_LOOP_TOKENS, _PERIODS * period)
+        if length > len(tokens):
+            return False
+        end = tokens[-length:]
+        if end[period:] == end[:-period]:
+            return True
+    return False
 
 
 class LlamaEngine:
     """A loaded model. One worker thread answers the requests of all event loops in order."""
 
     def __init__(self, path: str, options: Mapping[str, int] | None = None) -> None:
-        """Load the model; blocks for seconds.
-
-        Raise ModelError if llama-cpp-python is not installed, or the file cannot be loaded.
-        """
+        """Load the model; blocks for seconds. Raise ModelError if the file cannot be loaded."""
         options = options or {}
         self.weights = LlamaWeights(path, options)
         self.name = self.weights.name
@@ -114,20 +151,16 @@ class LlamaEngine:
         """Prompt tokens per second, measured on the first long prompt; None: not measured yet."""
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"llamacpp-{self.name}")
 
-    @cached_property
-    def _mask(self) -> Mask:
-        return Mask(self.weights)
-
     def submit(self, request: Request) -> Future[EngineAnswer]:
         """Queue a request for the worker thread."""
         _running.add(request.cancelled)
         return self._worker.submit(self._answer, request)
 
     def _answer(self, request: Request) -> EngineAnswer:
-        thinking = request.sampling.get("enable_thinking", request.form is None)
-        thinks_first = bool(thinking and request.form)
-        prompt = self.prompts.write(request.chat, request.tools, thinking=thinking, open_thought=thinks_first)
-        grammar = self._grammars.grammar(request.form) if request.form else None
+        form = request.form
+        thinking = form is None and request.sampling.get("enable_thinking", True)
+        prompt = self.prompts.write(request.chat, request.tools, thinking=thinking)
+        grammar = self._grammars.grammar(form) if form else None
         begun = perf_counter()
         known = self._context.read(prompt.tokens, request.cancelled)
         evaluated = len(prompt.tokens) - known
@@ -140,21 +173,19 @@ class LlamaEngine:
                 pieces.append(text)
                 request.on_text(text)
 
-        if prompt.thought and request.form is None:
+        if prompt.thought and form is None:
             emit(prompt.thought.begin)  # the answer needs the begin mark of a thought that the prompt opened
         reason: FinishReason = "length"
-        sampler = Sampler(request.sampling)
-        thought = self._write_thought(prompt.thought.end, request, sampler) if thinks_first and prompt.thought else 0
         limit = 0 if request.measured_words else min(request.sampling["max_tokens"], self._context.room)
         words = self._word_probabilities(request.measured_words) if request.measured_words else {}
-        call_probability = self._call_probability(request) if request.form else None
+        call_probability = self._call_probability(request) if form else None
         if call_probability is not None and call_probability < _CALL_PROBABILITY and not request.must_call:
             reason, limit = "words", 0
         if request.words_only and not prompt.thought:
-            logits_of(self._context, self.weights)[self._may_begin_call] = -np.inf
+            self._context.logits[self._may_begin_call] = -np.inf
         tokens: list[WrittenToken] = []
         if limit:
-            tokens, reason = self._write(request, grammar, sampler, limit, emit)
+            tokens, reason = self._write(request, grammar, limit, emit)
         if grammar and grammar.matcher.is_error():
             raise DecisionError(f"{self.name} does not support these tools: {grammar.matcher.get_error()}")
         return EngineAnswer(
@@ -162,35 +193,36 @@ class LlamaEngine:
             finish_reason=reason,
             input_tokens=len(prompt.tokens),
             cached_tokens=known,
-            output_tokens=thought + len(tokens),
-            thought_tokens=thought,
+            tokens=tuple(tokens),
             word_probabilities=words,
             widened_tools=grammar.widened_tools if grammar else (),
-            tokens=tuple(tokens),
             call_probability=call_probability,
         )
 
     def _write(
-        self, request: Request, grammar: Grammar | None, sampler: Sampler, limit: int, emit: Callable[[str], None]
+        self, request: Request, grammar: Grammar | None, limit: int, emit: Callable[[str], None]
     ) -> tuple[list[WrittenToken], FinishReason]:
         """Write at most `limit` tokens; return them, and why the answer ended."""
+        sampler = Sampler(request.sampling)
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         ids: list[int] = []
         written: list[WrittenToken] = []
         while len(ids) < limit:
             if request.cancelled.is_set():
                 return written, "cancelled"
-            logits = logits_of(self._context, self.weights)
+            logits = self._context.logits
             if grammar:
                 self._mask.apply(grammar.matcher, logits)
             elif request.sampling["temperature"] > 0:
-                lower_repeated(logits, ids)
+                recent = [*{*ids[-_PENALTY_TOKENS:]}]
+                logits[recent] = np.where(logits[recent] > 0, logits[recent] / _PENALTY, logits[recent] * _PENALTY)
             token = sampler.sample(self._context)
             if self.weights.is_end(token):
                 return written, "stop"
             ids.append(token)
             piece = self.weights.pieces[token]
-            written.append(WrittenToken(len(piece), _probability(token, logits) if grammar else 1.0))
+            probability = float(1 / np.exp(logits - logits[token]).sum()) if grammar else 1.0
+            written.append(WrittenToken(len(piece), probability))
             emit(decoder.decode(piece))
             if grammar and grammar.matcher.consume_token(token) and grammar.matcher.is_stopped():
                 return written, "stop"
@@ -200,10 +232,14 @@ class LlamaEngine:
                 self._context.append([token])
         return written, "length"
 
+    @cached_property
+    def _mask(self) -> Mask:
+        return Mask(self.weights)
+
     def _word_probabilities(self, options: tuple[str, ...]) -> dict[str, float]:
         if options not in self._word_tokens:
             self._word_tokens[options] = self._first_tokens(options)
-        logits = logits_of(self._context, self.weights).astype(np.float64)
+        logits = self._context.logits.astype(np.float64)
         weights = np.exp(logits - logits.max())
         sums = [float(weights[self._word_tokens[options][option]].sum()) for option in options]
         return {option: weight / (sum(sums) or 1.0) for option, weight in zip(options, sums, strict=True)}
@@ -254,7 +290,7 @@ class LlamaEngine:
         return sure + (unsure if begins_call(text) else 0.0)
 
     def _likely_tokens(self) -> list[tuple[int, float]]:
-        logits = logits_of(self._context, self.weights)
+        logits = self._context.logits
         weights = np.exp(logits - logits.max())
         weights /= weights.sum()
         return [(token, float(weights[token])) for token in np.argsort(-weights)[:_LIKELY].tolist()]
@@ -262,29 +298,8 @@ class LlamaEngine:
     def _token_text(self, token: int) -> str:
         return self.weights.pieces[token].decode("utf-8", "replace") or self.weights.control_text(token)
 
-    def _write_thought(self, end: str, request: Request, sampler: Sampler) -> int:
-        closing, mark = (self.weights.tokenize(text, special=True) for text in (f"\n{end}\n\n", end))
-        budget = request.sampling.get("thinking_budget", 0)
-        most = min(budget, self._context.room - request.sampling["max_tokens"] - len(closing))
-        written, count = b"", 0
-        while count < most and not request.cancelled.is_set():
-            token = sampler.sample(self._context)
-            if self.weights.is_end(token):
-                break
-            self._context.append([token])
-            written, count = written[-len(end) * 4 :] + self.weights.pieces[token], count + 1
-            if [token] == mark or end.encode() in written:
-                return count
-        if self._context.room > len(closing):
-            self._context.append(closing)
-        return max(count, 0)
 
-
-def _probability(token: int, logits: Logits) -> float:
-    return float(1 / np.exp(logits - logits[token]).sum())
-
-
-_running: WeakSet[threading.Event] = WeakSet()
+_running: weakref.WeakSet[threading.Event] = weakref.WeakSet()
 
 
 def _cancel_all() -> None:

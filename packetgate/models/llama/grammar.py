@@ -2,27 +2,28 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from packetgate.models.llama.call_syntax import CallSyntax
+from packetgate.models.llama.context import Logits
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.models.model import OfferedTool
 from packetgate.models.schemas import ANY_OBJECT, Schema, map_schema
 from packetgate.state.errors import DecisionError
 from packetgate.state.printing import compact_json
 
-if TYPE_CHECKING:
-    from llguidance import LLMatcher, LLTokenizer
+with suppress(ImportError):  # `check_installed` reports a missing package
+    from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 
 CACHED_GRAMMARS = 64
 """Number of compiled grammars that are cached."""
-MAX_ITEMS = 16
-MAX_CHARACTERS = 4000
+MAX_ITEMS, MAX_CHARACTERS = 16, 4000
 """Limits of arrays and texts, if a schema sets none."""
-
-MAX_CALLS = 16
 
 _COMPACT: Any = {"whitespace_flexible": False, "item_separator": ",", "key_separator": ":"}
 _LENIENT: Any = {**_COMPACT, "lenient": True, "coerce_one_of": True}
@@ -36,6 +37,22 @@ LARGEST = 9 * 10**18
 """Limit of numbers; fits a signed 64-bit integer."""
 SMALLEST = 1e-9
 """Smallest step between two numbers."""
+
+
+class Mask:
+    """Applies a grammar to logits."""
+
+    def __init__(self, weights: LlamaWeights) -> None:
+        # The grammar reads a token such as `<unk>` as the text `<unk>`, but the token adds no text to the answer.
+        self._without_text = np.array([not piece and not weights.is_end(at) for at, piece in enumerate(weights.pieces)])
+
+    def apply(self, matcher: "LLMatcher", logits: Logits) -> None:
+        """Set the logits of forbidden tokens to minus infinity, in place."""
+        bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
+        allowed = np.unpackbits(bits, bitorder="little", count=self._without_text.size).astype(bool)
+        written = allowed & ~self._without_text
+        # a call may begin with a control token, which has no text
+        logits[~(written if written.any() else allowed)] = -np.inf
 
 
 @dataclass(frozen=True)
@@ -54,7 +71,7 @@ class CallForm:
 
     tools: tuple[OfferedTool, ...]
     syntax: CallSyntax
-    max_calls: int = MAX_CALLS
+    max_calls: int
 
     @property
     def key(self) -> str:
@@ -82,14 +99,10 @@ class Grammars:
 
     @cached_property
     def _tokenizer(self) -> "LLTokenizer":
-        from llguidance import LLTokenizer, TokenizerWrapper
-
         vocabulary = Vocabulary(self._weights)
         return LLTokenizer(TokenizerWrapper(vocabulary), eos_token=vocabulary.ends)
 
     def _compile(self, form: CallForm) -> Grammar:
-        from llguidance import LLMatcher
-
         syntax, widened_tools = form.syntax, []
         spaced = {"item_separator": syntax.item_separator, "key_separator": syntax.key_separator}
         rules = []
@@ -111,7 +124,7 @@ class Grammars:
 
     def _enforceable(self, schema: Schema) -> tuple[Schema, bool]:
         """Return a schema that a grammar can enforce, and whether it accepts values that `schema` does not."""
-        schema = with_size_limits(schema, items=MAX_ITEMS, characters=MAX_CHARACTERS)
+        schema = with_size_limits(schema)
         is_widened = self._is_refused(schema, _COMPACT)
         if self._is_refused(schema, _LENIENT):
             schema = map_schema(schema, self._simplified)
@@ -137,8 +150,6 @@ class Grammars:
         return schema
 
     def _is_refused(self, schema: Schema, options: Any) -> bool:
-        from llguidance import LLMatcher
-
         try:
             grammar = LLMatcher.grammar_from_json_schema(schema, overrides=options)
         except ValueError:  # raised for half a surrogate pair
@@ -146,13 +157,11 @@ class Grammars:
         return isinstance(self._matcher_or_error(grammar), str)
 
     def _matcher_or_error(self, grammar: str) -> "LLMatcher | str":
-        from llguidance import LLMatcher
-
         matcher = LLMatcher(self._tokenizer, grammar, log_level=0)
         return matcher.get_error() or matcher
 
 
-def with_size_limits(schema: Any, *, items: int, characters: int) -> Any:
+def with_size_limits(schema: Any) -> Any:
     """Return the schema with limits, so that every answer ends.
 
     Arrays, texts and numbers get limits. Objects that list all properties accept no other properties.
@@ -164,11 +173,12 @@ def with_size_limits(schema: Any, *, items: int, characters: int) -> Any:
             return one
         kinds = one["type"] if isinstance(one.get("type"), list) else [one.get("type")]
         if "array" in kinds and "maxItems" not in one:
-            one = {**one, "maxItems": max(items, _int_or_zero(one.get("minItems")))}
+            one = {**one, "maxItems": max(MAX_ITEMS, _int_or_zero(one.get("minItems")))}
         if "string" in kinds and not one.keys() & {"maxLength", "format", "pattern"}:
-            one = {**one, "maxLength": max(characters, _int_or_zero(one.get("minLength")))}
+            one = {**one, "maxLength": max(MAX_CHARACTERS, _int_or_zero(one.get("minLength")))}
         if "number" in kinds or "integer" in kinds:
-            one = {**_number_limits(one), **one}
+            lacks = {"minimum": -LARGEST, "maximum": LARGEST}
+            one = {**{name: at for name, at in lacks.items() if f"exclusive{name.capitalize()}" not in one}, **one}
         if "number" in kinds:
             one = {"multipleOf": SMALLEST, **one}
         if closes and _lists_all_properties(one):
@@ -198,11 +208,6 @@ def _lists_all_properties(schema: Schema) -> bool:
         return False
     open_to = {"additionalProperties", "patternProperties", *_COMBINING}
     return not schema.keys() & open_to and all(name in list(listed) for name in required)
-
-
-def _number_limits(schema: Schema) -> Schema:
-    lacks = {"minimum": -LARGEST, "maximum": LARGEST}
-    return {name: limit for name, limit in lacks.items() if f"exclusive{name.capitalize()}" not in schema}
 
 
 def _int_or_zero(value: Any) -> int:

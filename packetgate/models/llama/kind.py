@@ -1,6 +1,8 @@
 """GGUF files in this process, by the prefix `llamacpp`."""
 
 import asyncio
+import hashlib
+import importlib.util
 import mmap
 import os
 import re
@@ -12,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from packetgate.models.kinds import FoundModels, ModelKind, ModelOffer, ModelSetup
-from packetgate.models.llama.loading import check_gguf, check_installed, sample_digest
 from packetgate.models.options import COMMON, LOADING, ModelOptions, Role
 from packetgate.state.errors import ModelError
 
 if TYPE_CHECKING:
     from packetgate.models.llama.chat import LlamaCppModel
 
+_MAGIC = b"GGUF"
+_SAMPLES, _SAMPLE_BYTES = 256, 1 << 16
+"""The samples of a file that identify it: how many, and their length."""
 _HEAD = 1 << 26
 """Number of bytes at the beginning of a file that contain all metadata."""
 _MAX_FILES, _MAX_DEPTH = 50_000, 6
@@ -62,8 +66,14 @@ class GgufKind(ModelKind):
         return LlamaCppModel(chat, setup.options)
 
     def identity(self, setup: ModelSetup) -> Sequence[str]:
-        """Return a digest of the file's content."""
-        return (sample_digest(setup.name),)
+        """Return a digest of the file's length and of samples of its content; takes milliseconds."""
+        with Path(setup.name).open("rb") as file:
+            length = file.seek(0, os.SEEK_END)
+            found = hashlib.sha256(str(length).encode())
+            for at in range(_SAMPLES):
+                file.seek(length * at // _SAMPLES)
+                found.update(file.read(_SAMPLE_BYTES))
+        return (found.hexdigest(),)
 
     async def find(self, folders: Sequence[Path]) -> FoundModels:
         """Return the GGUF files in the usual folders, the largest first."""
@@ -73,6 +83,32 @@ class GgufKind(ModelKind):
         except ModelError as error:
             return FoundModels(notes=(f"{len(files)} GGUF files: {error}",) if files else ())
         return FoundModels(tuple(sorted(files, key=lambda one: -(one.size or 0))))
+
+
+def check_installed() -> None:
+    """Raise `ModelError` if llama-cpp-python or llguidance is not installed."""
+    missing = [module for module in ("llama_cpp", "llguidance") if importlib.util.find_spec(module) is None]
+    if missing:
+        raise ModelError(
+            f"llama.cpp models need {' and '.join(missing).replace('llama_cpp', 'llama-cpp-python')}: "
+            "pip install 'packetgate[local]' (this compiles llama.cpp: it needs a C++ compiler and takes some minutes)"
+        )
+
+
+def check_gguf(path: str) -> None:
+    """Check the first bytes of a file; blocks.
+
+    Raise ModelError if the file is missing, unreadable, or not a GGUF file.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            start = file.read(len(_MAGIC))
+    except FileNotFoundError as error:
+        raise ModelError(f"no model file at {path}: check the path after `llamacpp:`") from error
+    except (OSError, ValueError) as error:
+        raise ModelError(f"the model file {path} cannot be read: {error}") from error
+    if start != _MAGIC:
+        raise ModelError(f"{path} is not a GGUF model: it does not start with GGUF; download it again")
 
 
 def gguf_folders(home: Path | None = None) -> list[Path]:
@@ -120,7 +156,7 @@ def _gguf_paths(folders: Iterable[Path]) -> Iterator[Path]:
 
 def _has_template(path: Path) -> bool:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return data[:4] == b"GGUF" and data.find(b"tokenizer.chat_template", 0, _HEAD) >= 0
+        return data[:4] == _MAGIC and data.find(b"tokenizer.chat_template", 0, _HEAD) >= 0
 
 
 KINDS: tuple[ModelKind, ...] = (GgufKind(),)

@@ -74,15 +74,12 @@ class PromptWriter:
         """The template's call syntax, or the default."""
         return self.template_syntax or DEFAULT_SYNTAX
 
-    def write(
-        self, chat: Chat, tools: ToolDefinitions = (), *, thinking: bool = True, open_thought: bool = False
-    ) -> Prompt:
+    def write(self, chat: Chat, tools: ToolDefinitions = (), *, thinking: bool = True) -> Prompt:
         """Return the prompt up to where the answer begins.
 
         Args:
             tools: tools that the template describes.
             thinking: passed to the template; False requests an answer without thoughts.
-            open_thought: open a thought if the template does not.
 
         Raises:
             DecisionError: the template refuses the messages.
@@ -100,9 +97,6 @@ class PromptWriter:
             chat, tools = _map_strings([chat, tools], lambda text: control.sub(quote, text))
         prompt = self._render(chat, tools, thinking=thinking)
         thought = next((one for one in THOUGHTS if prompt.rstrip().endswith(one.begin)), None)
-        if open_thought and thought is None:
-            thought = next((one for one in THOUGHTS if one.begin in (self._weights.template or "")), None)
-            prompt += f"{thought.begin}\n" if thought else ""
         tokens: list[int] = []
         for at, part in enumerate(re.split(f"{mark}(\\d+);", prompt)):
             if at % 2:  # quoted text of a message

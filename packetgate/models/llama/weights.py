@@ -1,32 +1,33 @@
 """A GGUF file in memory: weights, vocabulary and chat template."""
 
 import ctypes
+import logging
 import os
 import weakref
-from collections.abc import Mapping
-from contextlib import suppress
-from functools import cached_property
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from packetgate.models.llama.loading import check_gguf, check_installed, logged_loading, may_repack
+from packetgate.state.errors import ModelError
 
 with suppress(ImportError):  # `check_installed` reports a missing package
     import llama_cpp
 
 ALL_LAYERS = 0x7FFFFFFF
+_GGML_LOG_LEVEL_ERROR = 4
+
+_logger = logging.getLogger("packetgate.llamacpp")
+_errors: deque[str] = deque(maxlen=16)
 
 
 class LlamaWeights:
     """Loaded weights, which contexts share. They are freed with the last reference."""
 
     def __init__(self, path: str, options: Mapping[str, int]) -> None:
-        """Load the file; blocks for seconds.
-
-        Raise ModelError if llama-cpp-python is not installed, or the file cannot be loaded.
-        """
-        check_installed()
-        check_gguf(path)
+        """Load the file; blocks for seconds. Raise ModelError if it cannot be loaded."""
         self.path = path
         self.name = Path(path).name
         layers = options.get("n_gpu_layers", -1)
@@ -99,3 +100,42 @@ class LlamaWeights:
             if length >= 0:
                 return buffer.raw[:length]
             room = -length
+
+
+def may_repack() -> bool:
+    """Whether llama.cpp may repack weights: on virtual machines that report AMX, its kernels abort the process."""
+    with suppress(OSError):
+        flags = set(Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split())
+        return not {"amx_tile", "hypervisor"} <= flags
+    return True
+
+
+@contextmanager
+def logged_loading(path: str) -> Iterator[None]:
+    """Log the output of llama.cpp while it loads, and put its first error into the exception.
+
+    Raise ModelError if loading failed (`MemoryError` inside).
+    """
+    _set_log_callback()
+    _errors.clear()
+    try:
+        yield
+    except MemoryError as error:
+        why = _errors[0] if _errors else "no reason given"
+        raise ModelError(
+            f"llama.cpp cannot load {path}: {why}; "
+            "download the file again, or try a smaller n_ctx or fewer n_gpu_layers"
+        ) from error
+
+
+@cache
+def _set_log_callback() -> Any:
+    def log(level: int, text: bytes, _: Any) -> None:
+        line = text.decode("utf-8", "replace").strip()
+        _logger.debug("%s", line)
+        if level == _GGML_LOG_LEVEL_ERROR:
+            _errors.append(line)
+
+    callback = llama_cpp.llama_log_callback(log)
+    llama_cpp.llama_log_set(callback, None)
+    return callback

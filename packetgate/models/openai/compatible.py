@@ -11,8 +11,8 @@ from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool,
 from packetgate.models.openai.connect import CompatibleChat
 from packetgate.models.openai.logprobs import measured_choices
 from packetgate.models.options import ModelOptions
-from packetgate.models.requests import usage_of
 from packetgate.models.schemas import AnswerForm, Schema, map_schema, without_keywords
+from packetgate.models.thoughts import usage_of
 from packetgate.models.transport import error_text, is_refusal
 from packetgate.state.errors import DecisionError, ToolsRefusedError
 

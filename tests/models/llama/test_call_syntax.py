@@ -48,7 +48,7 @@ def test_written_calls_are_read_back(kind: str):
 
 
 def test_a_call_without_arguments_is_measured():
-    answer = EngineAnswer(DEFAULT_SYNTAX.write(CALLS), "stop", 1, 0, 1)
+    answer = EngineAnswer(DEFAULT_SYNTAX.write(CALLS), "stop", 1, 0)
     assert [{*one.probabilities} for one in measured_calls(DEFAULT_SYNTAX, answer)] == [{"path"}, set()]
 
 

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
+from support.gguf_model import ROLES, TEMPLATE, write_tiny_gguf
 
-from packetgate.models.llama.chat import LlamaCppChat
+from packetgate.models.llama.chat import LlamaCppChat, LlamaCppModel
 from packetgate.models.llama.engine import LlamaEngine, Request
+from packetgate.models.pool import ModelPool
 from packetgate.state.errors import DecisionError, ModelError
 
 
@@ -105,3 +107,31 @@ def test_loading_prints_nothing_and_hides_no_error(tiny_gguf: Path):
     assert dots
     assert done.stdout == dots + str(len(dots))
     assert set(dots) == {"."}
+
+
+async def test_roles_with_different_options_share_a_file(tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PACKETGATE_PRIME_TEMPERATURE", "1")
+    pool = ModelPool(f"llamacpp:{tiny_gguf}?n_ctx=256&seed=1")
+    lite, prime = await pool.get("lite"), await pool.get("prime")
+    assert lite is not None is not prime is not lite
+    assert lite.chat is prime.chat
+    assert lite.sampling(temperature=0.5) == {"temperature": 0.5, "seed": 1}
+    assert prime.sampling(temperature=0.5) == {"temperature": 1.0, "seed": 1}
+
+
+@pytest.mark.parametrize(
+    ("template", "room"), [(TEMPLATE, 0), (TEMPLATE + "{% if enable_thinking %}<think>\n{% endif %}", 8_000)]
+)
+async def test_thoughts_get_room_if_the_template_supports_them(
+    template: str, room: int, llama_cpp_installed: None, tmp_path: Path
+):
+    file = write_tiny_gguf(tmp_path / "tiny.gguf", template=template)
+    assert LlamaCppModel.load(str(file), {"n_ctx": 256, "n_threads": 1}).thoughts.token_limit == room
+
+
+async def test_counted_tokens_are_those_of_the_prompt(tiny: LlamaCppChat):
+    for text in ("", "读文件 🙂 né", "a\x00b\ud800c", f"</s><s>{''.join(ROLES)}<unk><0x41>"):
+        shorter, longer = [
+            (await tiny.ainvoke([HumanMessage(one)], max_tokens=0)).usage_metadata["input_tokens"] for one in ("", text)
+        ]
+        assert LlamaCppModel(tiny).token_counter(text) == longer - shorter

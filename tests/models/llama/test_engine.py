@@ -8,7 +8,9 @@ import pytest
 from support.gguf_model import write_tiny_gguf
 from support.grammar_walk import call_of
 
-from packetgate.models.llama.engine import EngineAnswer, LlamaEngine, Request
+from packetgate.models.llama.context import LlamaContext
+from packetgate.models.llama.engine import EngineAnswer, LlamaEngine, Request, Sampler, ends_in_loop
+from packetgate.models.llama.weights import LlamaWeights
 from packetgate.state.errors import DecisionError
 
 CELLS = 256
@@ -73,7 +75,7 @@ ENDS = {
 @pytest.mark.parametrize("case", ENDS.values(), ids=ENDS)
 def test_each_way_in_which_an_answer_ends(engine: LlamaEngine, case: End):
     answer = ask(engine, **case.options)
-    assert (answer.finish_reason, answer.output_tokens, answer.input_tokens) == (case.reason, case.tokens, 9)
+    assert (answer.finish_reason, len(answer.tokens), answer.input_tokens) == (case.reason, case.tokens, 9)
 
 
 def test_cached_tokens_are_counted(engine: LlamaEngine):
@@ -89,7 +91,7 @@ def test_characters_of_several_tokens_are_streamed_complete(engine: LlamaEngine)
     pieces: list[str] = []
     answer = ask(engine, form=WIDE_FORM, must_call=True, max_tokens=200, on_text=pieces.append)
     assert answer.text == "".join(pieces) == WIDE
-    assert answer.output_tokens == len(WIDE.encode())
+    assert len(answer.tokens) == len(WIDE.encode())
     assert set("".join(pieces)) == set(WIDE)
     assert len(pieces) > 10
 
@@ -98,7 +100,7 @@ def test_an_incomplete_last_character_is_dropped(engine: LlamaEngine):
     for limit in range(len(WIDE.encode())):
         answer = ask(engine, form=WIDE_FORM, must_call=True, max_tokens=limit)
         assert answer.text == WIDE.encode()[:limit].decode(errors="ignore")
-        assert (answer.output_tokens, answer.finish_reason) == (limit, "length")
+        assert (len(answer.tokens), answer.finish_reason) == (limit, "length")
 
 
 def test_requests_are_answered_in_order(engine: LlamaEngine):
@@ -133,7 +135,7 @@ def test_a_cancelled_answer_has_the_written_text(engine: LlamaEngine, pieces: in
     if not pieces:
         cancelled.set()
     answer = ask(engine, "Cancel me", 12, cancelled=cancelled, on_text=set_after(pieces, cancelled))
-    assert (answer.finish_reason, answer.text, answer.output_tokens) == ("cancelled", whole[:pieces], pieces)
+    assert (answer.finish_reason, answer.text, len(answer.tokens)) == ("cancelled", whole[:pieces], pieces)
     assert ask(engine, "Cancel me", 12).text == whole
 
 
@@ -143,3 +145,43 @@ def test_two_engines_run_concurrently(engine: LlamaEngine, llama_cpp_installed: 
     assert len(set(alone)) == len(alone)
     futures = [one.submit(request(f"{at}", 40)) for at in range(4) for one in (engine, other)]
     assert [future.result(timeout=60).text for future in futures] == alone
+
+
+@pytest.fixture
+def context(weights: LlamaWeights) -> LlamaContext:
+    context = LlamaContext(weights, {"n_ctx": 512})
+    context.read([1, *range(70, 90)], threading.Event())
+    return context
+
+
+def sampled(context: LlamaContext, seed: int | None = 1, **sampling: Any) -> list[int]:
+    """Return twenty tokens, each chosen by the same logits."""
+    sampler = Sampler({**sampling, "seed": seed})
+    return [sampler.sample(context) for _ in range(20)]
+
+
+@pytest.mark.parametrize("sampling", [{"temperature": 0}, {"temperature": 5.0, "top_p": 0.0}])
+def test_temperature_zero_takes_the_most_likely_token(context: LlamaContext, sampling: dict[str, Any]):
+    assert sampled(context, None, **sampling) == [int(context.logits.argmax())] * 20
+
+
+def test_seeds_make_sampling_repeatable(context: LlamaContext):
+    one, again, other = (sampled(context, seed, temperature=1.5) for seed in (7, 7, 8))
+    assert one == again != other
+    assert sampled(context, None, temperature=1.5) != sampled(context, None, temperature=1.5)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "looped"),
+    [
+        ([1, 2, 3] * 16, True),
+        ([9, 8, *[1, 2, 3, 4, 5] * 10], True),
+        ([*range(20)] * 3, False),
+        ([*range(20)] * 4, True),
+        ([1, 2, 3] * 10, False),
+        ([*[1, 2] * 40, 3], False),
+        ([], False),
+    ],
+)
+def test_a_loop_is_detected(tokens: list[int], looped: bool):
+    assert ends_in_loop(tokens) is looped

@@ -6,7 +6,7 @@ import jsonschema_rs
 import pytest
 from support.grammar_walk import NAME, RandomWriter, call_of
 
-from packetgate.models.llama.grammar import CACHED_GRAMMARS, LARGEST, MAX_ITEMS, CallForm
+from packetgate.models.llama.grammar import LARGEST, MAX_ITEMS
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.models.schemas import CONFIDENCE, object_schema, text_schema
 
@@ -125,24 +125,6 @@ def test_unknown_keywords_are_left_to_validation(writer: RandomWriter, keyword: 
     assert not writer.starts(part, '{"a":"')
 
 
-def test_compiled_forms_are_cached(writer: RandomWriter, monkeypatch: pytest.MonkeyPatch):
-    compile_form, compiled = writer.grammars._compile, []
-    monkeypatch.setattr(writer.grammars, "_compile", lambda form: compiled.append(form) or compile_form(form))
-
-    def use(*names: str) -> list[CallForm]:
-        """Return the forms that had to be compiled."""
-        compiled.clear()
-        for name in names:
-            writer.grammars.grammar(call_of(object_schema(a={"const": name})))
-        return [*compiled]
-
-    others = [f"other {at}" for at in range(CACHED_GRAMMARS - 1)]
-    assert len(use("once", "once", "once")) == 1
-    assert len(use(*others)) == len(others)
-    assert use("once") == []
-    assert len(use("one more", "once", others[0])) == 2
-
-
 def test_concurrent_answers_have_separate_matchers(writer: RandomWriter):
     form = call_of(object_schema(a=INT, b=INT))
     first, second = (writer.grammars.grammar(form).matcher for _ in range(2))
@@ -199,12 +181,6 @@ NUMBERS = {
 @pytest.mark.parametrize("number", NUMBERS)
 def test_numbers_are_bounded(writer: RandomWriter, number: str):
     assert writer.takes(object_schema(value={"type": "number"}), f'{{"value":{number}}}') == NUMBERS[number]
-
-
-def test_a_confidence_has_few_digits(writer: RandomWriter):
-    form = object_schema(confidence=CONFIDENCE)
-    assert writer.takes(form, '{"confidence":0.95}')
-    assert not writer.starts(form, '{"confidence":0.' + "3" * 20)
 
 
 TEXTS = {

@@ -99,7 +99,7 @@ def test_a_model_dropped_while_busy_is_freed_afterwards(tiny_gguf: Path):
     weakref.finalize(engine.weights, freed.set)
     future = engine.submit(request(max_tokens=100))
     del engine
-    assert future.result(timeout=60).output_tokens == 100
+    assert len(future.result(timeout=60).tokens) == 100
     assert freed.wait(30)
 
 

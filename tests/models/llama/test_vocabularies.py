@@ -1,11 +1,15 @@
+# ruff: noqa: E501  a table
 """With every kind of vocabulary, a grammar holds calls, calls are measured, and prompts are reused."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import gguf
+import numpy as np
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 from support.palettes import palettes
-from support.vocabularies import VOCABULARIES, Vocabulary, write_gguf
 
 from packetgate.deciders.language.prompting import arguments_schema
 from packetgate.models.llama.chat import LlamaCppModel
@@ -14,6 +18,117 @@ from packetgate.models.llama.weights import LlamaWeights
 from packetgate.models.model import OfferedTool
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.validation import check_call
+
+WIDTH = 64
+WORDS = ("weather", "get_weather", "true", "false", "none", "confidence", "Paris")
+JSON_PIECES = ('{"', '":', '","', '"}', '{"action":"', '{"action":"call', '"city":"', "true,", '"none"')
+TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}[{{ message.role }}] {{ message.content }}{{ eos_token }}{% endfor %}"
+    "{% if add_generation_prompt %}[assistant] {% endif %}"
+)
+NORMAL, CONTROL, BYTE, USER = (
+    gguf.TokenType.NORMAL,
+    gguf.TokenType.CONTROL,
+    gguf.TokenType.BYTE,
+    gguf.TokenType.USER_DEFINED,
+)
+Token = tuple[str, gguf.TokenType]
+
+
+def _bytes_of_gpt2() -> list[str]:
+    """Return how GPT-2's vocabularies write each byte."""
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in plain]
+    return [chr(byte) if byte in plain else chr(0x100 + others.index(byte)) for byte in range(256)]
+
+
+SPECIAL: tuple[Token, ...] = (("<unk>", gguf.TokenType.UNKNOWN), ("<s>", CONTROL), ("</s>", CONTROL))
+BYTES: tuple[Token, ...] = tuple((f"<0x{byte:02X}>", BYTE) for byte in range(256))
+LETTERS: tuple[Token, ...] = tuple((chr(char), NORMAL) for char in range(0x21, 0x7F))
+SPACED: tuple[Token, ...] = (("\u2581", NORMAL), *((f"\u2581{word}", NORMAL) for word in ("the", "t", *WORDS)))
+
+
+def user_defined(*words: str) -> tuple[Token, ...]:
+    return tuple((word, USER) for word in words)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """A vocabulary of a kind that llama.cpp knows."""
+
+    id: str
+    model: str
+    tokens: Sequence[Token]
+    space_prefix: bool | None = None
+    """None: the file does not say."""
+    merges: Sequence[str] = ()
+    pre: str = ""
+
+
+GPT2: tuple[Token, ...] = tuple((char, NORMAL) for char in _bytes_of_gpt2())
+MERGES = ("t r", "tr u", "tru e", "\u0120 t", '{ "', "a c", '" :', "w e", '" ,', ', "', '" ,"')
+MERGED: tuple[Token, ...] = tuple((merge.replace(" ", ""), NORMAL) for merge in MERGES)
+CHAT: tuple[Token, ...] = (("<|endoftext|>", CONTROL), ("<|im_start|>", CONTROL), ("<|im_end|>", CONTROL))
+
+VOCABULARIES = [
+    Vocabulary(
+        "SentencePiece, words",
+        "llama",
+        (*SPECIAL, *BYTES, *SPACED, *LETTERS, *user_defined(*WORDS, *JSON_PIECES, " weather")),
+    ),
+    Vocabulary(
+        "SentencePiece, tags",
+        "llama",
+        (*SPECIAL, *BYTES, *SPACED, *LETTERS, *user_defined("<tool_call>", "</tool_call>", "<b>", "\n\n", "\x02")),
+    ),
+    Vocabulary("Qwen", "gpt2", (*GPT2, *MERGED, *CHAT, *user_defined("<think>", "<tool_call>")), merges=MERGES, pre="qwen2"),
+    Vocabulary("GPT-2, prefixed", "gpt2", (*GPT2, *MERGED, *CHAT), merges=MERGES, pre="gpt-2", space_prefix=True),
+    Vocabulary("Unigram", "t5", (("<pad>", CONTROL), ("</s>", CONTROL), ("<unk>", gguf.TokenType.UNKNOWN), *SPACED, *LETTERS, *BYTES)),
+]  # fmt: skip
+
+
+def write_gguf(path: Path, vocabulary: Vocabulary, seed: int = 0) -> Path:
+    """Write a llama model with random weights and that vocabulary."""
+    texts, kinds = zip(*vocabulary.tokens, strict=True)
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_context_length(8192)
+    writer.add_embedding_length(WIDTH)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(WIDTH)
+    writer.add_head_count(4)
+    writer.add_head_count_kv(4)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_dimension_count(WIDTH // 4)
+    writer.add_tokenizer_model(vocabulary.model)
+    writer.add_token_list(texts)
+    writer.add_token_scores([-float(at) for at in range(len(texts))])
+    writer.add_token_types(kinds)
+    for name, add in (("<s>", writer.add_bos_token_id), ("</s>", writer.add_eos_token_id), ("<unk>", writer.add_unk_token_id),
+                      ("<|endoftext|>", writer.add_bos_token_id), ("<|im_end|>", writer.add_eos_token_id)):  # fmt: skip
+        if name in texts:
+            add(texts.index(name))
+    if vocabulary.merges:
+        writer.add_token_merges(vocabulary.merges)
+    if vocabulary.pre:
+        writer.add_tokenizer_pre(vocabulary.pre)
+    if vocabulary.space_prefix is not None:
+        writer.add_add_space_prefix(vocabulary.space_prefix)
+    writer.add_chat_template(TEMPLATE)
+    random = np.random.default_rng(seed)
+    shapes = dict.fromkeys(
+        ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"), (WIDTH, WIDTH)
+    )
+    weights = {f"blk.0.{name}.weight": random.normal(0, 0.2, shape) for name, shape in shapes.items()}
+    weights |= {f"{name}.weight": np.ones(WIDTH) for name in ("blk.0.attn_norm", "blk.0.ffn_norm", "output_norm")}
+    weights |= {f"{name}.weight": random.normal(0, 0.3, (len(texts), WIDTH)) for name in ("token_embd", "output")}
+    for name, values in weights.items():
+        writer.add_tensor(name, values.astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
 
 MESSAGES = [SystemMessage("You choose a tool for the request, and say how sure you are. " * 5)]
 TEXTS = ('{"action":"call","calls":[{"tool":"get_weather"', '":true', "true", " weather", ' "', "{", "\n", "ab\ncd")

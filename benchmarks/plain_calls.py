@@ -1,0 +1,25 @@
+"""Plain tool calling: a model is shown all tools by its server or chat template, and nothing else."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall
+
+from packetgate.deciders.language.prompting import offered_tool
+from packetgate.models.decoding import calls_in
+from packetgate.models.model import Model
+from packetgate.models.stripping import strip_markup
+from packetgate.state.base import new_id
+from packetgate.tools.spec.tool_spec import ToolSpec
+
+
+async def plain_answer(
+    model: Model, messages: Sequence[BaseMessage], tools: Iterable[ToolSpec], options: dict[str, Any]
+) -> AIMessage:
+    """Return the answer with its calls; a model in this process writes them in the text."""
+    offered = [offered_tool(spec).openai_format for spec in tools]
+    answer = await model.chat.ainvoke([*messages], tools=offered, **options)
+    if model.is_local:
+        answer.tool_calls = [ToolCall(name=one.name, args=one.arguments, id=new_id()) for one in calls_in(answer.text)]
+        answer.content = strip_markup(answer.text).text
+    return answer
