@@ -165,7 +165,12 @@ def call_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
         if given:
             fields[part] = given[0]
     if "arguments" in fields:
-        fields["arguments"] = _decoded(fields["arguments"])
+        arguments = fields["arguments"]
+        if isinstance(arguments, str):
+            arguments = whole_json(arguments) if arguments.strip() else {}
+            if not isinstance(arguments, dict):
+                raise ValueError("the arguments are not a JSON object")  # noqa: TRY004  callers catch one type
+        fields["arguments"] = {} if arguments is None else arguments
     elif isinstance(fields.get("name"), str):
         unread = [key for place in places for key in place if key not in _OTHER_KEYS]
         if unread:
@@ -202,15 +207,6 @@ def _places(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _is_definition(place: Mapping[str, Any]) -> bool:
     schema = place.get("parameters")
     return isinstance(schema, Mapping) and schema.get("type") == "object" and "properties" in schema
-
-
-def _decoded(arguments: Any) -> Any:
-    if not isinstance(arguments, str):
-        return {} if arguments is None else arguments
-    value = whole_json(arguments) if arguments.strip() else {}
-    if not isinstance(value, dict):
-        raise ValueError("the arguments are not a JSON object")  # noqa: TRY004  callers catch one type
-    return value
 
 
 def _call(entry: object) -> WrittenCall:
@@ -432,23 +428,19 @@ def _parameters(name: str, text: str, at: int) -> JsonReading:
         key, value = found["key"].strip(), found["value"].removeprefix("\n").removesuffix("\n")
         if key in arguments or re.search(r"<parameter[=\s]", value):
             return JsonReading((), -1, "the parameters of the tool call are not well formed")
-        arguments[key] = _typed(value)
-        if not isinstance(arguments[key], str):
+        try:  # a number, boolean, list or object; any other text stays
+            arguments[key] = whole_json(value)
+        except ValueError:
+            arguments[key] = value
+        if isinstance(arguments[key], str):
+            arguments[key] = value
+        else:
             written[key] = value
         at = found.end()
     closing = _FUNCTION_END.match(text, at)
     if not closing:
         return JsonReading((), -1, "the tool call breaks off, or its parameters are not well formed")
     return JsonReading((WrittenCall(name.strip(), arguments, written=written),), closing.end())
-
-
-def _typed(written: str) -> Any:
-    """Parse a number, boolean, list or object; return any other text unchanged."""
-    try:
-        value = whole_json(written)
-    except ValueError:
-        return written
-    return written if isinstance(value, str) else value
 
 
 def _after(pattern: re.Pattern[str], text: str, at: int) -> int:

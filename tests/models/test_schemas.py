@@ -1,4 +1,3 @@
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -10,31 +9,24 @@ def a(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
-@dataclass(frozen=True)
-class Case:
-    schema: Any
-    result: Any
-
-
 REBASED = {
-    "itself": Case({"$ref": "#"}, {"$ref": "#/$defs/t"}),
-    "a definition": Case(
+    "itself": ({"$ref": "#"}, {"$ref": "#/$defs/t"}),
+    "a definition": (
         {**a(x={"$ref": "#/$defs/X"}), "$defs": {"X": {"items": {"$ref": "#/$defs/X"}}}},
         {**a(x={"$ref": "#/$defs/t/$defs/X"}), "$defs": {"X": {"items": {"$ref": "#/$defs/t/$defs/X"}}}},
     ),
-    "elsewhere": Case({"$ref": "https://example.org/x#/a"}, {"$ref": "https://example.org/x#/a"}),
-    "a property of that name": Case(a(**{"$ref": {"$ref": "#"}}), a(**{"$ref": {"$ref": "#/$defs/t"}})),
-    "data": Case({"const": {"$ref": "#"}}, {"const": {"$ref": "#"}}),
-    "an address of its own": Case({"$id": "https://example.org/x", "$ref": "#/a"}, {"$ref": "#/$defs/t/a"}),
-    "a property named so": Case(a(**{"$id": {}}), a(**{"$id": {}})),
-    "no schema": Case(False, False),
-    "no reference": Case({"$ref": 5}, {"$ref": 5}),
+    "elsewhere": ({"$ref": "https://example.org/x#/a"}, {"$ref": "https://example.org/x#/a"}),
+    "a property of that name": (a(**{"$ref": {"$ref": "#"}}), a(**{"$ref": {"$ref": "#/$defs/t"}})),
+    "data": ({"const": {"$ref": "#"}}, {"const": {"$ref": "#"}}),
+    "an address of its own": ({"$id": "https://example.org/x", "$ref": "#/a"}, {"$ref": "#/$defs/t/a"}),
+    "no schema": (False, False),
+    "no reference": ({"$ref": 5}, {"$ref": 5}),
 }
 
 
-@pytest.mark.parametrize("case", REBASED.values(), ids=REBASED)
-def test_references_are_moved(case: Case):
-    assert with_moved_references(case.schema, "#/$defs/t") == case.result
+@pytest.mark.parametrize(("schema", "result"), REBASED.values(), ids=REBASED)
+def test_references_are_moved(schema: Any, result: Any):
+    assert with_moved_references(schema, "#/$defs/t") == result
 
 
 def test_only_schemas_are_mapped():

@@ -4,11 +4,108 @@ import re
 from itertools import accumulate
 
 import pytest
-from support.markup_texts import LEAKS, PLAIN
 from support.native_outputs import ONE, OUTPUTS
 
 from packetgate.models.decoding import CALLS, ECHOES, THOUGHTS
 from packetgate.models.stripping import Cleaned, MarkupFilter, strip_markup
+
+LEAKS = {
+    "It is so.<|im_end|> ": ("It is so.", 1),
+    # family: <tool_call> and similar marks
+    "A<tool_call>{'name': 'x'}</tool_call>B": ("AB", 1),
+    "A<tool_call>\n{}\n</tool_call>\nB": ("A\nB", 1),
+    "A <TOOL_CALL>x</TOOL_CALL> B": ("A  B", 1),
+    'A<tool_call id="1">x</tool_call>B': ("AB", 1),
+    "A<tool_call>{'name': 'x'": ("A", 1),
+    "A<tool_call>1</tool_call>B<tool_call>2</tool_call>C": ("ABC", 2),
+    "A<tool_use>x</tool_use>B": ("AB", 1),
+    '<invoke name="read"><parameter name="p">x</parameter></invoke>B': ("B", 1),
+    "A<tool_call": ("A", 1),
+    "A</tool_call>B": ("AB", 1),
+    # family: <think>
+    "<think>Let me see.</think>A": ("A", 1),
+    "<reasoning>Let\nme\nsee.</reasoning>A": ("A", 1),
+    "A<think>I never stop": ("A", 1),
+    "The user wants this.</think>A": ("A", 1),
+    "A</think>": ("A", 1),
+    "One thought.</think>Another.</think>A": ("A", 2),
+    'The user wants this.</think>{"tool": "x", "params": {}}': ("", 2),
+    "The user wants this.</think><tool_call>x</tool_call>": ("", 2),
+    "<think><tool_call>x</tool_call></think>A": ("A", 1),
+    # family: <function=...>
+    "A<function=read>{}</function>B": ("AB", 1),
+    "A<function=read>{}": ("A", 1),
+    "A</function>B": ("AB", 1),
+    # family: <|...|>
+    "A<|python_tag|>read('x')<|eom_id|>B": ("AB", 1),
+    "A<|python_tag|>read('x')": ("A", 1),
+    "A<| Start of Functions Tool Call |>x<| End of Functions Tool Call |>B": ("AB", 1),
+    "A<|start of tool call|>x": ("A", 1),
+    "A<|Tool Call|>B": ("AB", 1),
+    "A<\uff5ctool\u2581calls\u2581begin\uff5c>x<\uff5ctool\u2581calls\u2581end\uff5c>B": ("AB", 1),
+    "A<\uff5ctool\u2581call\u2581begin\uff5c>x": ("A", 1),
+    # family: [TOOL_CALLS]
+    'A[TOOL_CALLS][{"name": "x"}][/TOOL_CALLS]B': ("AB", 1),
+    'A[TOOL_CALLS][{"name": "x"}]': ("A", 1),
+    # only a call
+    '{"tool": "x", "params": {}}': ("", 1),
+    ' [{"name": "x", "arguments": {}}] ': ("", 1),
+    '```json\n{"tool": "x", "params": {"text": "```"}}\n```\n': ("", 1),
+    "```tool_code\nread(path='x')\n```": ("", 1),
+    '<think>x</think>```json\n{"tool": "x", "params": {}}\n```': ("", 2),
+    # after a fence
+    "```python\nx = '```'\n```<|im_end|>": ("```python\nx = '```'\n```", 1),
+    "- A:\n  ```\n  x\n  ```\n<think>x</think>B": ("- A:\n  ```\n  x\n  ```\nB", 1),
+    "```json\n{}```\n[f(a=1)]\nB": ("```json\n{}```\n\nB", 1),
+    "A\n[f(a=1)]\nB": ("A\n\nB", 1),
+    # nested marks, and marks that a removal completes
+    "A<tool_<think>x</think>call>{}</tool_call>B": ("AB", 2),
+    "A<<think></think>tool_call>{}</tool_call>B": ("AB", 2),
+    'A `code` <think>x</think><tool_call>{"text": "```\\n`"}</tool_call> and `<think>`': ("A `code`  and `<think>`", 2),
+}
+"""Texts with leaked markup, each with the remaining text and the number of removed pieces."""
+
+PLAIN = [
+    "The tokens <|user|> and <|assistant|> mark turns.",
+    "It ends with <|endoftext|> in that vocabulary.",
+    "He said \u201e<think>\u201c is its tag, and \u201e</think>\u201c the end.",
+    *("", "Apples.", "a < b and c > d", "I think so. <b>Bold</b>", "<toolbox>", "x <| y |> z"),
+    '{"name": "Ada", "age": 36}',
+    "[1, 2]",
+    "{broken",
+    'Here it is:\n```json\n{"name": "Ada", "age": 36}\n```',
+    '```python\nx = 1\n```\n{"name": "Ada"} is ```no``` call.',
+    "```c\n{ int x; }\n```",
+    "A <tool",
+    "Use this:\n[item.strip() for item in text.split(',')]\nDone.",
+    "[item.strip() for item in text.split(',')]",
+    "See:\n[note() in the manual (page 3)]\nend",
+    "```tools.py\nx = 1\n```",
+    "```\nread_file\n```",
+    'The config is {"tool": "x", "params": {}}, as you see.',
+    "Use `tool_call` in [brackets].",
+    "a\n\n\n\nb",
+    # written by the author: in a line of code
+    "Use `<think>` to start and `</think>` to end a thought.",
+    'Hermes writes `<tool_call>{"name": "x", "arguments": {}}</tool_call>` around calls.',
+    "Mistral writes `[TOOL_CALLS]` first, ChatML ``<|im_start|>`user``.",
+    "The call is `[f(a=1)]`.",
+    "`<tool_call>`",
+    # in a fence
+    'A\n```json\n{"tool": "x", "params": {}}\n```\nB',
+    '```json\n{"name": "x", "arguments": {}}\n```\nend',
+    '```json\n{"tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}\n```\nend',
+    "```xml\n<function=foo><parameter=a>1</parameter></function>\n```\nend",
+    "````markdown\n```xml\n<think>x</think>\n```\n<tool_call>\n````\nend",
+    "1. So:\n   ```\n   [f(a=1)]\n   <|python_tag|>f()\n   ```\n2. Done.",
+    "```\n<tool_call>never ended",
+    # in a sentence
+    "Use <think> to start and </think> to end a thought.",
+    "Mistral writes [TOOL_CALLS] first (and [/TOOL_CALLS] last).",
+    'The tag "<tool_call>" opens a call, and </tool_call> ends it.',
+    *("[" * 100_000, '```json\n{"a" ```' * 6000),
+]
+"""Texts that must stay."""
 
 TEXTS = [text for text in (*LEAKS, *PLAIN) if len(text) < 200]
 ORPHANS = {text for text in TEXTS if re.fullmatch(r"[^<]*</think>.*\S.*", text)}

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from support.scripted_openai import ScriptedOpenAI
 
 from packetgate.models.model import Model, StructuredResult, structured_answer
-from packetgate.models.openai.connect import OpenAIChat, connect
+from packetgate.models.openai.connect import connect
 from packetgate.models.openai.servers import Endpoint
 from packetgate.models.schemas import CONFIDENCE, AnswerForm, object_schema
 from packetgate.prompts.rendering import render
@@ -25,15 +25,11 @@ GOOD = '{"approved": true, "confidence": 0.9}'
 VERDICT = Verdict(approved=True, confidence=0.9)
 FORM = AnswerForm("verdict", object_schema(approved={"type": "boolean"}, confidence=CONFIDENCE))
 MESSAGES = [SystemMessage("Judge."), HumanMessage("Is it fine?")]
-KEY = "sk-very-secret-key"
 
 
-@pytest.fixture(params=["openai", "compatible"])
-def model(request: pytest.FixtureRequest, scripted_openai: ScriptedOpenAI) -> Model:
-    """The two classes that speak the protocol."""
-    if request.param == "openai":
-        return Model(OpenAIChat(model="scripted", base_url=scripted_openai.base_url, api_key=KEY, max_retries=0))
-    return Model(connect("scripted", Endpoint(scripted_openai.base_url, KEY, timeout=10)))
+@pytest.fixture
+def model(scripted_openai: ScriptedOpenAI) -> Model:
+    return Model(connect("scripted", Endpoint(scripted_openai.base_url, "sk-very-secret-key", timeout=10)))
 
 
 async def ask(model: Model, **changes) -> StructuredResult[Verdict]:
@@ -85,8 +81,7 @@ async def test_two_invalid_answers_raise(model: Model, scripted_openai: Scripted
     assert len(scripted_openai.requests) == 2
 
 
-def test_one_model_serves_several_event_loops(scripted_openai: ScriptedOpenAI):
-    model = Model(connect("scripted", Endpoint(scripted_openai.base_url, None, timeout=10)))
+def test_one_model_serves_several_event_loops(model: Model, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(GOOD, GOOD, GOOD)
     for _ in range(3):
         assert asyncio.run(ask(model)).value == VERDICT

@@ -1,6 +1,5 @@
 """Chat models at OpenAI-compatible servers. Slow to import, so other modules import it only when needed."""
 
-import asyncio
 import os
 import re
 import warnings
@@ -19,11 +18,9 @@ from packetgate.models.model import PICTURES_REFUSED
 from packetgate.models.openai.servers import Endpoint
 from packetgate.models.options import ModelOptions
 from packetgate.models.pictures import picture_names, without_pictures
-from packetgate.models.transport import MAX_RETRIES, as_decision_errors, error_text, is_refusal, status_of
-from packetgate.state.errors import ConfigError, DecisionError, ModelError
+from packetgate.models.transport import MAX_RETRIES, error_text, is_refusal
+from packetgate.state.errors import ConfigError
 from packetgate.state.printing import shorten
-
-CHECK_TIMEOUT_S = 5.0
 
 _OPTIONAL = ("temperature", "top_p", "logprobs", "top_logprobs", "stream_options", "parallel_tool_calls")
 """Parameters that are left out if the server refuses them."""
@@ -204,21 +201,3 @@ def _user_body(name: str, endpoint: Endpoint, options: ModelOptions) -> dict[str
     template = body.get("chat_template_kwargs")
     known = template if isinstance(template, dict) else {}
     return body | {"chat_template_kwargs": {"enable_thinking": options.enable_thinking, **known}}
-
-
-async def check_endpoint(model: object, client: openai.AsyncOpenAI) -> None:
-    """Check that an endpoint answers, for at most `CHECK_TIMEOUT_S`.
-
-    Raise ModelError if nothing answers, the key is refused, or the server fails.
-    """
-    try:
-        with as_decision_errors(
-            model, lambda: f"no answer within {CHECK_TIMEOUT_S:g} s: check the base URL and the server"
-        ):
-            async with asyncio.timeout(CHECK_TIMEOUT_S):
-                await client.with_options(max_retries=0, timeout=CHECK_TIMEOUT_S).models.list()
-    except DecisionError as error:
-        status = status_of(error.__cause__)
-        if status is None or status in {401, 403} or status >= 500:
-            raise ModelError(str(error)) from error.__cause__
-        # other errors are accepted: not every server lists its models

@@ -24,7 +24,6 @@ class DecisionEndpoint(BaseDecisionModel):
     key_variable: str
     request_timeout: float
     provider: str | None = None
-    headers: Mapping[str, str] = {}
     _client: openai.AsyncOpenAI = PrivateAttr()
 
     @classmethod
@@ -39,7 +38,7 @@ class DecisionEndpoint(BaseDecisionModel):
                 f"systemone:{model}: OpenAI has no System One endpoint: set PACKETGATE_PRIME_BASE_URL to a server "
                 "that has this endpoint, such as http://127.0.0.1:11434/v1"
             )
-        return cls(
+        made = cls(
             model=model,
             form=setup.prefix,
             openai_api_base=endpoint.base_url,
@@ -47,19 +46,16 @@ class DecisionEndpoint(BaseDecisionModel):
             key_variable=endpoint.key_variable,
             request_timeout=endpoint.timeout,
             provider="openai" if endpoint.is_openai else None,
-            headers=setup.options.headers or {},
         )
-
-    def model_post_init(self, context: Any, /) -> None:
-        """Create the HTTP client."""
-        self._client = openai.AsyncOpenAI(
-            base_url=self.openai_api_base,
-            api_key=self.openai_api_key.get_secret_value(),
-            timeout=self.request_timeout,
+        made._client = openai.AsyncOpenAI(
+            base_url=endpoint.base_url,
+            api_key=made.openai_api_key.get_secret_value(),
+            timeout=endpoint.timeout,
             max_retries=MAX_RETRIES,
             # An open connection belongs to one event loop, and the endpoint is used from several.
-            default_headers={**self.headers, "Connection": "close"},
+            default_headers={**(setup.options.headers or {}), "Connection": "close"},
         )
+        return made
 
     @property
     def client(self) -> openai.AsyncOpenAI:
@@ -79,15 +75,19 @@ class DecisionEndpoint(BaseDecisionModel):
         return asyncio.run(self._aclassify(state, questions))
 
     async def _aclassify(self, state: State, questions: dict[str, Question]) -> ClassifierResponse:
-        is_openai = self.form == "decisions"
-        body = (
-            _openai_body(state_text(state), questions) if is_openai else _system_one_body(state_text(state), questions)
-        )
+        if self.form == "decisions":
+            body = _openai_body(state_text(state), questions)
+        else:
+            asked = {name: one.model_dump(mode="json", exclude_none=True) for name, one in questions.items()}
+            body = {"state": state_text(state), "questions": asked}
         answer: Any = await self._client.post(f"/{self.form}", body={"model": self.model, **body}, cast_to=object)
-        answers = _openai_answers(answer["answers"]) if is_openai else answer["answers"]
-        asked = {name: one for name, one in answers.items() if name in questions}
+        answers = answer["answers"]
+        if self.form == "decisions":  # answers of other types, such as refusals, are left out
+            predicates = [one for one in answers if one.get("type") == "predicate" and one.get("name")]
+            answers = {one["name"]: {"type": "noul", "noul": one["probability"]} for one in predicates}
+        answers = {name: one for name, one in answers.items() if name in questions}
         return ClassifierResponse.model_validate(
-            {"model": answer["model"], "answers": asked, "usage": answer.get("usage")}
+            {"model": answer["model"], "answers": answers, "usage": answer.get("usage")}
         )
 
 
@@ -99,14 +99,3 @@ def _openai_body(state: str, questions: Mapping[str, Question]) -> dict[str, Any
         for name, one in questions.items()
     ]
     return {"input": state, "questions": predicates}
-
-
-def _openai_answers(answers: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the probabilities by question name; answers of other types, such as refusals, are left out."""
-    predicates = [one for one in answers if one.get("type") == "predicate"]
-    return {one["name"]: {"type": "noul", "noul": one["probability"]} for one in predicates if one.get("name")}
-
-
-def _system_one_body(state: str, questions: Mapping[str, Question]) -> dict[str, Any]:
-    asked = {name: one.model_dump(mode="json", exclude_none=True) for name, one in questions.items()}
-    return {"state": state, "questions": asked}

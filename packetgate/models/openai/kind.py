@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packetgate.models.kinds import FoundModels, ModelKind, ModelSetup, parse_model
-from packetgate.models.openai.servers import LOCAL_SERVERS, OPENAI, PROVIDER_KEYS, SERVERS, Endpoint, endpoint_of
+from packetgate.models.openai.servers import OPENAI, PROVIDER_KEYS, SERVERS, Endpoint, endpoint_of
 from packetgate.models.options import COMMON, ModelOptions, Role
 from packetgate.models.transport import without_credentials
 from packetgate.state.errors import ModelError
@@ -42,15 +42,10 @@ class ChatKind(_AtEndpoint):
 
     async def check(self, setup: ModelSetup) -> None:
         """Check that the endpoint answers, and that a local server has the model."""
-        if setup.place.server in LOCAL_SERVERS:
-            from packetgate.models.openai.local_servers import check_local_server
+        from packetgate.models.openai.local_servers import check_server
 
-            await check_local_server(setup.name, setup.place)
-            return
         model = await asyncio.to_thread(self.open, setup)
-        from packetgate.models.openai.connect import check_endpoint
-
-        await check_endpoint(model.chat, model.chat.root_async_client)
+        await check_server(model.chat, model.chat.root_async_client, setup.name, setup.place)
 
     def open(self, setup: ModelSetup) -> "OpenAICompatible":
         """Return the model, without sending a request."""
@@ -83,10 +78,10 @@ class DecisionKind(_AtEndpoint):
 
     async def check(self, setup: ModelSetup) -> None:
         """Check that the endpoint answers."""
-        model = await asyncio.to_thread(self.open, setup)
-        from packetgate.models.openai.connect import check_endpoint
+        from packetgate.models.openai.local_servers import check_server
 
-        await check_endpoint(model, model.client)
+        model = await asyncio.to_thread(self.open, setup)
+        await check_server(model, model.client, setup.name, setup.place)
 
     def open(self, setup: ModelSetup) -> "DecisionEndpoint":
         """Return the endpoint, without sending a request."""

@@ -4,29 +4,22 @@ import asyncio
 from dataclasses import dataclass
 
 import pytest
-from langchain_core.messages import HumanMessage
+from support.openai_models import GOOD, ask_form
 from support.scripted_openai import ScriptedOpenAI, free_port
 from support.scripted_replies import CutOff, HttpError, Message, Raw, Reply, Stall
 
-from packetgate.models.model import ModelAnswer
 from packetgate.models.openai.compatible import OpenAICompatible
 from packetgate.models.openai.connect import connect
 from packetgate.models.openai.servers import Endpoint
-from packetgate.models.schemas import AnswerForm, object_schema
 from packetgate.models.transport import MAX_RETRIES
 from packetgate.state.errors import DecisionError
 
 KEY = "sk-very-secret-key"
-FORM = AnswerForm("verdict", object_schema(approved={"type": "boolean"}))
-GOOD = '{"approved":true}'
 
 
-async def model_at(base_url: str, seconds: float = 10) -> OpenAICompatible:
-    return OpenAICompatible(await asyncio.to_thread(connect, "scripted", Endpoint(base_url, KEY, timeout=seconds)))
-
-
-async def ask(model: OpenAICompatible) -> ModelAnswer:
-    return await model.answer([HumanMessage("Judge")], FORM, sampling={"max_tokens": 50})
+async def ask(base_url: str, seconds: float = 10) -> str:
+    chat = await asyncio.to_thread(connect, "scripted", Endpoint(base_url, KEY, timeout=seconds))
+    return (await ask_form(OpenAICompatible(chat))).text
 
 
 @dataclass(frozen=True)
@@ -43,11 +36,9 @@ FAILURES = [
     Failure(HttpError(403, f"not for {KEY}"), r"HTTP 403.*not for \*\*\*; check OPENAI_API_KEY"),
     Failure(HttpError(404, "no such model"), "HTTP 404.*no such model; check the model's name and the base URL"),
     Failure(HttpError(429, "slow down"), "HTTP 429.*slow down; too many requests"),
-    Failure(HttpError(500, "boom"), "HTTP 500.*boom; try again later, or check the server"),
-    Failure(HttpError(500, "boom", retry=True), "HTTP 500.*boom", 1 + MAX_RETRIES),
+    Failure(HttpError(500, "boom", retry=True), "HTTP 500.*boom; try again later, or check", 1 + MAX_RETRIES),
     Failure(HttpError(500, body={"detail": ["out of memory"]}), "HTTP 500.*out of memory"),
     Failure(Raw("not JSON"), "check that the base URL .* ends in /v1"),
-    Failure(Raw("[" * 100_000), "check that the base URL"),
     Failure(Raw('{"choices": []}'), "check that the base URL"),
     Failure(Raw('{"choices": [{"message": {"role": "user", "content": "{}"}}]}'), "check that the base URL"),
     Failure(Raw('{"choices": [{"message": {"role": "assistant", "tool_calls": 7}}]}'), "check that the base URL"),
@@ -66,7 +57,7 @@ FAILURES = [
 async def test_errors_are_one_line(failure: Failure, scripted_openai: ScriptedOpenAI, quick_retries: None):
     scripted_openai.script(*[failure.reply] * 9)
     with pytest.raises(DecisionError, match=failure.told) as caught:
-        await ask(await model_at(scripted_openai.base_url))
+        await ask(scripted_openai.base_url)
     told = str(caught.value)
     assert told.startswith(f"scripted at {scripted_openai.base_url} ")
     assert "\n" not in told
@@ -84,7 +75,7 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("status", [408, 429, 503])
 async def test_temporary_errors_are_retried(status: int, scripted_openai: ScriptedOpenAI, quick_retries: None):
     scripted_openai.script(HttpError(status, retry=True), HttpError(status, retry=True, retry_after="0.01"), GOOD)
-    assert (await ask(await model_at(scripted_openai.base_url))).text == GOOD
+    assert await ask(scripted_openai.base_url) == GOOD
     counts = [headers["x-stainless-retry-count"] for headers in scripted_openai.headers]
     assert counts == ["0", "1", "2"]
 
@@ -92,20 +83,12 @@ async def test_temporary_errors_are_retried(status: int, scripted_openai: Script
 async def test_a_refused_connection_is_reported(quick_retries: None):
     base_url = f"http://127.0.0.1:{free_port()}/v1"
     with pytest.raises(DecisionError, match=f"scripted at {base_url} cannot be reached: check that the server runs"):
-        await ask(await model_at(base_url))
+        await ask(base_url)
 
 
-@pytest.mark.parametrize("reply", [Stall(), Stall('{"appr')], ids=["before its first byte", "in mid-body"])
+@pytest.mark.parametrize("reply", [Stall(), Stall('{"appr'), Stall(drip=True)], ids=["silent", "in mid-body", "drips"])
 async def test_a_stalled_server_times_out(reply: Reply, scripted_openai: ScriptedOpenAI, quick_retries: None):
     scripted_openai.script(*[reply] * 9)
     with pytest.raises(DecisionError, match="did not answer in time: raise PACKETGATE_MODEL_TIMEOUT"):
-        await ask(await model_at(scripted_openai.base_url, seconds=0.2))
-    assert len(scripted_openai.requests) == 1
-
-
-async def test_a_slow_stream_times_out(scripted_openai: ScriptedOpenAI):
-    """A byte now and then never lets a time-out between bytes strike: the whole answer has its limit."""
-    scripted_openai.script(Stall(drip=True))
-    with pytest.raises(DecisionError, match="did not answer in time"):
-        await ask(await model_at(scripted_openai.base_url, seconds=0.3))
+        await ask(scripted_openai.base_url, seconds=0.3)
     assert len(scripted_openai.requests) == 1

@@ -1,70 +1,114 @@
-"""Confidence read from the logprobs that a server sends with its answer."""
+"""Choices are measured token by token: every way to cut an answer, and probabilities that are known beforehand."""
 
-import asyncio
 import json
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage
+from support.openai_models import ask_form, model_at
 from support.scripted_openai import ScriptedOpenAI
-from support.scripted_replies import Raw, Token, Tokens, envelope
+from support.scripted_replies import Token, Tokens
 
-from packetgate.models.openai.compatible import OpenAICompatible
-from packetgate.models.openai.connect import connect
-from packetgate.models.openai.servers import Endpoint
-from packetgate.models.schemas import AnswerForm, Choice, MeasuredChoice, object_schema
+from packetgate.models.json_text import json_spans
+from packetgate.models.openai.logprobs import measured_choices
+from packetgate.models.schemas import Choice, MeasuredChoice
+from packetgate.state.printing import compact_json
 
-FORM = AnswerForm(
-    "verdict",
-    object_schema(approved={"type": "boolean"}, tool={"enum": ["fs.read", "fs.write", "é"]}),
-    choices=(
-        Choice.from_values("approved", values=[True, False]),
-        Choice.from_values("tool", values=["fs.read", "fs.write", "é"]),
-    ),
-)
-TRUE = Token("true", {"true": 0.6, "false": 0.2, "null": 0.1, " true": 0.05})
-HEAD = '{"approved":'
-TAIL = ',"tool":"fs.read"}'
+APPROVED = Choice.from_values("approved", values=[True, False])
+HEAD, TAIL = '{"approved":', ',"tool":"fs.read"}'
+GOOD = HEAD + "true" + TAIL
+
+Step = tuple[str, Mapping[str, float]]
+"""A token, and the weights of the tokens that could have been written in its place."""
 
 
-async def measured(server: ScriptedOpenAI, *replies: Any) -> tuple[MeasuredChoice, ...]:
-    chat = await asyncio.to_thread(connect, "scripted", Endpoint(server.base_url, None, timeout=10))
-    server.script(*replies)
-    return (await OpenAICompatible(chat).answer([HumanMessage("Judge")], FORM, sampling={})).choices
+def found_in(content: Any, text: str = GOOD, *choices: Choice) -> tuple[MeasuredChoice, ...]:
+    answer = AIMessage("", response_metadata={"logprobs": {"content": content}})
+    return measured_choices(answer, text, choices or (APPROVED,))
 
 
-async def test_the_chosen_token_need_not_be_listed(scripted_openai: ScriptedOpenAI):
-    found = await measured(scripted_openai, Tokens.of(HEAD, Token("false", {"true": 0.5}), TAIL))
-    assert found[0] == MeasuredChoice(("approved",), "false", pytest.approx(1 / 1.5))
+def measured(choice: Choice, *steps: Step) -> tuple[MeasuredChoice, ...]:
+    content = []
+    for token, weights in steps:
+        total = sum(weights.values())
+        listed = {one: {"token": one, "logprob": math.log(weight / total)} for one, weight in weights.items()}
+        content.append(listed[token] | {"top_logprobs": [*listed.values()]})
+    return found_in(content, "".join(token for token, _ in steps), choice)
 
 
-def with_logprobs(text: str, content: Any) -> Raw:
-    answer = envelope("chat.completion", "message", {"content": text}, "stop")
-    answer["choices"][0]["logprobs"] = {"content": content}
-    return Raw(json.dumps(answer))
+def sure(*tokens: str) -> list[Step]:
+    return [(token, {token: 1.0}) for token in tokens]
 
 
 def listed(*tokens: str, **more: Any) -> list[dict[str, Any]]:
     return [{"token": one, "logprob": -0.1, "top_logprobs": []} | more for one in tokens]
 
 
-GOOD = HEAD + "true" + TAIL
+CUTS: dict[str, Sequence[Step]] = {
+    "a token for the value": [*sure(HEAD), ("true", {"true": 3, "false": 1}), *sure(',"reason":"x"}')],
+    "value and comma": [*sure(HEAD), ("true,", {"true,": 2, "true": 1, "false": 1}), *sure('"reason":1}')],
+    "colon and value": [*sure('{"approved"'), (":true", {":true": 3, ":false": 1, ":": 5}), *sure("}")],
+    "colon's token": [*sure('{"approved'), ('":tr', {'":tr': 3, '":fa': 1, '":': 9}), *sure("ue}")],
+    "all in one": [('{"approved":true,"reason":"x"}', {'{"approved":true,"reason":"x"}': 3, '{"approved":f': 1})],
+    "in two halves": [*sure(HEAD), ("tr", {"t": 1, "tr": 2, "fals": 1}), *sure("ue", "}")],
+    "white space": [*sure('{ "approved" :'), (" true", {" true": 3, " false": 1, "true": 9}), *sure(" }")],
+    "white space as a token": [*sure(HEAD, " "), ("true", {"true": 3, "false": 1}), *sure("\n}")],
+    "no option": [*sure(HEAD), ("true", {"true": 3, "false": 1, "null": 96}), *sure("}")],
+    "escaped quotes before": [
+        *sure(r'{"why":"\"approved\":false\\","approved":'),
+        ("true", {"true": 3, "fa": 1}),
+        *sure("}"),
+    ],
+    "the same key deeper": [
+        *sure('{"a":[{"approved":false}],"approved":'),
+        ("true", {"true": 3, "false": 1}),
+        *sure("}"),
+    ],
+}
+"""Ways to write an approval, where the model gives `true` three times the weight of `false`."""
 
 
-async def test_tokens_without_bytes_are_read(scripted_openai: ScriptedOpenAI):
-    found = await measured(scripted_openai, with_logprobs(GOOD, listed(HEAD, "true", TAIL)))
-    assert [one.value for one in found] == ["true", '"fs.read"']
+@pytest.mark.parametrize("steps", CUTS.values(), ids=CUTS)
+def test_every_tokenization_gives_the_same_probability(steps: Sequence[Step]):
+    (found,) = measured(APPROVED, *steps)
+    assert (found.path, found.value) == (("approved",), "true")
+    assert found.probability == pytest.approx(0.75)
 
 
-async def test_characters_split_between_tokens_are_read(scripted_openai: ScriptedOpenAI):
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "Certainly! I approve.", '{"approved"', '{"approved":tr', '{"approved":null}', '{"approved":"true"}'),
+        *('{"Approved":true}', '[{"approved":true}]', '{"more":{"approved":true}}', '{"approved":{"approved":true}}'),
+        *(f"Sure: {GOOD}", f"```json\n{GOOD}\n```", f"<think>no</think>{GOOD}", f"{GOOD} I hope", f"{GOOD}{GOOD}"),
+    ],
+)
+def test_other_values_are_not_measured(text: str):
+    for size in (1, 3, 100):
+        assert measured(APPROVED, *sure(*(text[at : at + size] for at in range(0, len(text), size)))) == ()
+
+
+def test_options_with_different_beginnings_have_a_full_distribution():
+    choice = Choice.from_values("answer", values=["A", "B", "C"])
+    weights = {"A": 1.0, 'B"': 2.0, "B": 3.0, "C": 2.0, "D": 9.0}
+    (found,) = measured(choice, *sure('{"answer":"'), ("B", weights), *sure('"', "}"))
+    assert found == MeasuredChoice(("answer",), '"B"', pytest.approx(5 / 8))
+    assert found.probabilities == pytest.approx({'"A"': 1 / 8, '"B"': 5 / 8, '"C"': 2 / 8})
+
+
+def test_the_last_of_duplicate_keys_counts():
+    steps = [*sure(HEAD, "true,", '"approved":'), ("false", {"false": 3, "true": 1}), *sure("}")]
+    assert measured(APPROVED, *steps) == (MeasuredChoice(("approved",), "false", pytest.approx(0.75)),)
+
+
+def test_characters_split_between_tokens_are_read():
     text = HEAD + 'true,"tool":"é"}'
-    raw = text.encode()
-    content = [
-        {"token": "", "bytes": [byte], "logprob": -0.5, "top_logprobs": [{"token": "", "bytes": [34], "logprob": -1}]}
-        for byte in raw
-    ]
-    found = await measured(scripted_openai, with_logprobs(text, content))
-    assert [one.value for one in found] == ["true", '"é"']
+    other = {"token": "", "bytes": [34], "logprob": -1}
+    content = [{"token": "", "bytes": [byte], "logprob": -0.5, "top_logprobs": [other]} for byte in text.encode()]
+    tool = Choice.from_values("tool", values=["fs.read", "é"])
+    assert [one.value for one in found_in(content, text, APPROVED, tool)] == ["true", '"é"']
 
 
 @pytest.mark.parametrize(
@@ -72,45 +116,45 @@ async def test_characters_split_between_tokens_are_read(scripted_openai: Scripte
     [
         *(None, [], {}, "tokens", 7, [None], [{}], [{"token": "true"}], [{"token": None, "logprob": 0}]),
         listed(HEAD, "true", TAIL, logprob=None),
-        listed(HEAD, "true", TAIL, logprob="high"),
         listed(HEAD, "true", TAIL, bytes=[300]),
         listed(HEAD, "true", TAIL, top_logprobs=[{"logprob": 0}]),
         listed(HEAD, "false", ',"tool":"fs.write"}'),
         listed("Let me think: ", GOOD),
-        listed(*"no JSON at all"),
         listed("", "", ""),
     ],
     ids=str,
 )
-async def test_missing_or_mismatched_logprobs_are_ignored(scripted_openai: ScriptedOpenAI, content: Any):
-    assert await measured(scripted_openai, with_logprobs(GOOD, content)) == ()
+def test_missing_or_mismatched_logprobs_are_ignored(content: Any):
+    assert found_in(content) == ()
 
 
 @pytest.mark.parametrize("logprob", [5.0, -9999.0, float("nan"), float("inf"), float("-inf")])
-async def test_invalid_logprobs_are_ignored(scripted_openai: ScriptedOpenAI, logprob: float):
-    found = await measured(scripted_openai, with_logprobs(GOOD, listed(HEAD, "true", TAIL, logprob=logprob)))
-    assert all(0 < one.probability <= 1 for one in found)
+def test_invalid_logprobs_are_ignored(logprob: float):
+    assert all(0 < one.probability <= 1 for one in found_in(listed(HEAD, "true", TAIL, logprob=logprob)))
 
 
 @pytest.mark.parametrize(
-    "around", ["Sure: {}", "```json\n{}\n```", "<think>no</think>{}", "{} I hope", "[{}]", "{0}{0}"]
+    ("token", "value", "probability"),
+    [
+        (Token("false", {"true": 0.5}), "false", 1 / 1.5),
+        (Token("true", {"true": 0.02, "yes": 0.03, "no": 0.01}), "true", 0.02 / 0.03),
+        (Token("true", {"true": 0.97, "yes": 0.02999}), "true", 0.97 / 0.97001),
+    ],
+    ids=["the chosen token is not listed", "the other is not listed", "nearly sure"],
 )
-async def test_only_a_bare_object_is_measured(scripted_openai: ScriptedOpenAI, around: str):
-    head, tail = around.replace("{}", "{0}").split("{0}", 1)
-    tail = tail.replace("{0}", GOOD)
-    assert await measured(scripted_openai, Tokens.of(head, HEAD, TRUE, TAIL, tail)) == ()
+async def test_unlisted_tokens_have_at_most_the_lowest_listed_probability(
+    token: Token, value: str, probability: float, scripted_openai: ScriptedOpenAI
+):
+    scripted_openai.script(Tokens.of(HEAD, token, ',"confidence":0.9,"reason":"fine"}'))
+    answer = await ask_form(await model_at(scripted_openai))
+    assert answer.choices == (MeasuredChoice(("approved",), value, pytest.approx(probability)),)
 
 
-async def test_the_last_of_duplicate_keys_counts(scripted_openai: ScriptedOpenAI):
-    text = [HEAD, "true,", '"approved":', Token("false", {"false": 0.3, "true": 0.1}), TAIL]
-    found = await measured(scripted_openai, Tokens.of(*text))
-    assert found[0] == MeasuredChoice(("approved",), "false", pytest.approx(0.75))
-
-
-async def test_unlisted_tokens_may_have_the_lowest_listed_probability(scripted_openai: ScriptedOpenAI):
-    unsure = Token("true", {"true": 0.02, "yes": 0.03, "no": 0.01})
-    found = await measured(scripted_openai, Tokens.of(HEAD, unsure, TAIL))
-    assert found[0].probability == pytest.approx(0.02 / 0.03)
-    nearly = Token("true", {"true": 0.97, "yes": 0.02999})
-    found = await measured(scripted_openai, Tokens.of(HEAD, nearly, TAIL))
-    assert found[0].probability == pytest.approx(0.97 / 0.97001)
+def test_all_values_of_a_json_text_are_located():
+    value = {"a": {"tool": "x"}, "calls": [{"n": [[], {}, 1.5e3, -1]}, {"tool": 'fs."read'}, {"tool": "fs.read"}]}
+    for text in (json.dumps(value), json.dumps(value, indent=2), compact_json(value)):
+        spans = {path: json.loads(text[start:end]) for path, start, end in json_spans(text)}
+        assert spans[()] == value
+        assert spans["calls", 0, "n", 2] == 1500
+        assert spans["calls", 1, "tool"] == 'fs."read'
+        assert len(spans) == 14
