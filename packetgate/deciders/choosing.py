@@ -11,7 +11,7 @@ from packetgate.deciders.fallback import plain_deciders
 from packetgate.deciders.intent import detect_certain_intent
 from packetgate.deciders.protocols import Decider, Deciders, Decision, Tools
 from packetgate.models.pool import ModelSource
-from packetgate.models.transport import turn_budget
+from packetgate.models.transport import one_turn
 from packetgate.plugins import Plugins, installed
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, ModelError
@@ -45,11 +45,11 @@ def language_deciders(
     respond = partial(respond_by_model, prime, store=store, advisers=advisers)
     return Deciders(
         intent=partial(detect_certain_intent, rules=plugged.intent if plugged else None),
-        selector=within_turn_budget(select, rules.selector),
-        reviewer=within_turn_budget(
+        selector=in_one_turn(select, rules.selector),
+        reviewer=in_one_turn(
             skipping_harmless_calls(partial(review_by_model, prime, lite=lite, advisers=advisers))
         ),
-        responder=within_turn_budget(respond, rules.responder),
+        responder=in_one_turn(respond, rules.responder),
         replies=rules.replies,
         lite=lite,
         prime=prime,
@@ -61,14 +61,14 @@ def with_reviewer(deciders: Deciders, source: "DecisionSource") -> Deciders:
     from packetgate.deciders.language.decisions import review_by_decisions
     from packetgate.deciders.language.review import skipping_harmless_calls
 
-    reviewer = within_turn_budget(skipping_harmless_calls(partial(review_by_decisions, source)))
+    reviewer = in_one_turn(skipping_harmless_calls(partial(review_by_decisions, source)))
     return replace(deciders, reviewer=reviewer)
 
 
-def within_turn_budget(
+def in_one_turn(
     model: Decider[Tools, Decision], fallback: Decider[Tools, Decision] | None = None
 ) -> Decider[Tools, Decision]:
-    """Return a decider that is bound by the turn's time budget, which all stages share.
+    """Return a decider that does not ask an endpoint again that did not answer an earlier stage of the turn.
 
     Args:
         fallback: decides if the model cannot.
@@ -76,7 +76,7 @@ def within_turn_budget(
 
     async def decide(packet: CognitionPacket, tools: Tools, context: RoutingContext) -> Decision:
         try:
-            with turn_budget(packet.header.packet_id, context.turn_budget_s):
+            with one_turn(packet.header.packet_id):
                 return await model(packet, tools, context)
         except DecisionError as error:
             if fallback is None:

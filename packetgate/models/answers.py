@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
+from time import monotonic
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -164,11 +165,11 @@ async def stream(
     """
     pieces = chat.astream(list(messages), HIDDEN, **options)
     with limited_request(chat, streamed=True) as limit:
-        deadline = limit.deadline
+        deadline = limit
         if deadline is not None and first_timeout_s is not None:
-            deadline = min(deadline, asyncio.get_running_loop().time() + first_timeout_s)
+            deadline = min(deadline, monotonic() + first_timeout_s)
         while True:
-            with as_decision_errors(chat, limit.advice):
+            with as_decision_errors(chat):
                 async with asyncio.timeout_at(deadline):
                     piece: BaseMessage | None = await anext(pieces, None)
                 if piece is None:
@@ -177,7 +178,7 @@ async def stream(
                     raise TypeError(f"the endpoint returned a message of type {piece.type}")
             check_not_refused(chat, piece)
             yield piece
-            deadline = limit.deadline
+            deadline = limit
 
 
 def join_pieces(pieces: Sequence[AIMessage]) -> AIMessage:

@@ -25,8 +25,8 @@ async def ask_decision_model(
 
     Raise DecisionError if the model cannot be asked, raises an error, or returns an unreadable answer.
     """
-    with limited_request(model) as limit, as_decision_errors(model, limit.advice):
-        async with asyncio.timeout_at(limit.deadline):
+    with limited_request(model) as deadline, as_decision_errors(model):
+        async with asyncio.timeout_at(deadline):
             response = await model.ainvoke({"state": state, "questions": dict(questions)})
         answers = ClassifierResponse.model_validate(response.model_dump(warnings=False))
     usage: Any = answers.usage or {}

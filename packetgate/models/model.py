@@ -225,9 +225,9 @@ async def ask_chat(
     """
     timeout = timeout_of(chat)
     longer: dict[str, Any] = {"timeout": 2 * timeout} if double_timeout and timeout else {}
-    with limited_request(chat, double_timeout=double_timeout) as limit:
-        with as_decision_errors(chat, limit.advice):
-            async with asyncio.timeout_at(limit.deadline):
+    with limited_request(chat, double_timeout=double_timeout) as deadline:
+        with as_decision_errors(chat):
+            async with asyncio.timeout_at(deadline):
                 answer: BaseMessage = await chat.ainvoke(list(messages), HIDDEN, stream=False, **options, **longer)
             if not isinstance(answer, AIMessage):
                 raise TypeError(f"the endpoint returned a message of type {answer.type}")

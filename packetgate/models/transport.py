@@ -7,11 +7,9 @@ one line.
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from math import inf
 from time import monotonic
 
 from langchain_core.messages import AIMessage
@@ -68,12 +66,12 @@ def timeout_of(model: object) -> float | None:
 
 
 @contextmanager
-def as_decision_errors(model: object, timeout_advice: Callable[[], str] = lambda: TIMEOUT_ADVICE) -> Iterator[None]:
+def as_decision_errors(model: object, timeout_advice: str = TIMEOUT_ADVICE) -> Iterator[None]:
     """Convert exceptions of a model request to a `DecisionError` that names the model and its endpoint."""
     try:
         yield
     except _transport_errors() as error:
-        raise DecisionError(f"{model_label(model)} {_described(model, error, timeout_advice())}") from error
+        raise DecisionError(f"{model_label(model)} {_described(model, error, timeout_advice)}") from error
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         problem = f"{model_label(model)} raised {type(error).__name__}: {shorten(str(error), 300)}"
         if endpoint_label(model):  # langchain-openai raises these errors for an answer of another protocol
@@ -168,40 +166,9 @@ def _kinds(error: BaseException | None) -> set[str]:
     return found
 
 
-BUDGET = "the turn's time"
-_MAX_TURNS = 1_000
 STREAM_S = 120.0
 """Shortest time limit of a streamed answer, in seconds."""
-
-
-@dataclass
-class _Turn:
-    """The time budget of one turn, and what it does not ask again."""
-
-    budget_s: float
-    spent_s: float = 0.0
-    skipped: set[str] = field(default_factory=set)
-    """Endpoints, models and `BUDGET`."""
-
-
-@dataclass(frozen=True)
-class Limit:
-    """The deadline of one request, and the advice after a timeout."""
-
-    deadline: float | None = None
-    """The deadline on the clock of `time.monotonic`; None: no limit."""
-    turn: _Turn | None = None
-    """The turn whose budget sets the deadline; None: the model's timeout sets it."""
-
-    @property
-    def ended_turn(self) -> bool:
-        """Whether the turn's time is over."""
-        return self.turn is not None and self.deadline is not None and monotonic() >= self.deadline
-
-    def advice(self) -> str:
-        """Return what the user can do after a timeout."""
-        return _advice(self.turn) if self.turn and self.ended_turn else TIMEOUT_ADVICE
-
+_MAX_TURNS = 1_000
 
 _errors: ContextVar[list[str] | None] = ContextVar("errors", default=None)
 
@@ -230,17 +197,15 @@ def _record_request() -> Iterator[None]:
             errors.append(problem)
 
 
-_turns: dict[str, _Turn] = {}
-_turn: ContextVar[_Turn | None] = ContextVar("turn", default=None)
+_skipped: dict[str, set[str]] = {}
+"""By the packet id of a turn, the endpoints and models that it does not ask again."""
+_turn: ContextVar[str] = ContextVar("turn", default="")
 
 
 @contextmanager
-def turn_budget(packet_id: str, budget_s: float) -> Iterator[None]:
-    """Limit the model requests within the block by the turn's time budget."""
-    turn = _turns.setdefault(packet_id, _Turn(budget_s))
-    while len(_turns) > _MAX_TURNS:
-        del _turns[next(iter(_turns))]
-    token = _turn.set(turn)
+def one_turn(packet_id: str) -> Iterator[None]:
+    """Within the block and the turn's other blocks, do not ask again an endpoint that did not answer."""
+    token = _turn.set(packet_id)
     try:
         yield
     finally:
@@ -248,8 +213,8 @@ def turn_budget(packet_id: str, budget_s: float) -> Iterator[None]:
 
 
 @contextmanager
-def limited_request(chat: object, *, streamed: bool = False, double_timeout: bool = False) -> Iterator[Limit]:
-    """Limit and record one request, and yield the limit. Models in this process have no limit.
+def limited_request(chat: object, *, streamed: bool = False, double_timeout: bool = False) -> Iterator[float | None]:
+    """Record one request, and yield its deadline on the clock of `time.monotonic`; None for a model in this process.
 
     Args:
         streamed: the answer arrives in pieces, and users see its progress.
@@ -257,40 +222,29 @@ def limited_request(chat: object, *, streamed: bool = False, double_timeout: boo
 
     Raises:
         NotAskedError: the endpoint did not answer earlier in this turn.
-        DecisionError: the turn's time budget is used up.
     """
     timeout, label, where = timeout_of(chat), model_label(chat), endpoint_label(chat)
     if timeout is None:
         with _record_request():
-            yield Limit()
+            yield None
         return
-    turn, begun = _turn.get() or _Turn(inf), monotonic()
-    if turn.skipped & {label, where, BUDGET}:
+    if _skipped.get(_turn.get(), set()) & {label, where}:
         raise NotAskedError(f"{label} was not asked again in this turn")
-    left = turn.budget_s - turn.spent_s
-    if left <= 0:
-        turn.skipped.add(BUDGET)
-        raise DecisionError(f"{label} was not asked, because the turn's time budget is used up: {_advice(turn)}")
     longest = max(timeout * (2 if double_timeout else 1), STREAM_S if streamed else 0)
-    limit = Limit(begun + min(longest, left), turn if left < longest else None)
     try:
         with _record_request():
-            yield limit
+            yield monotonic() + longest
     except DecisionError as error:
         if is_unanswered(error.__cause__):
-            turn.skipped.add(BUDGET if limit.ended_turn else where)
+            skip_model(where)
         elif status_of(error.__cause__) == 401:
-            turn.skipped.add(label)
+            skip_model(label)
         raise
-    finally:
-        turn.spent_s += monotonic() - begun
 
 
 def skip_model(label: str) -> None:
-    """Do not ask this model again in this turn."""
+    """Do not ask this model or endpoint again in this turn."""
     if turn := _turn.get():
-        turn.skipped.add(label)
-
-
-def _advice(turn: _Turn) -> str:
-    return f"a turn waits at most {turn.budget_s:g} s for its models: raise turn_budget_s, or use a faster model"
+        _skipped.setdefault(turn, set()).add(label)
+        while len(_skipped) > _MAX_TURNS:
+            del _skipped[next(iter(_skipped))]

@@ -40,12 +40,6 @@ class RoutingContext(BaseModel):
     answer_max_tokens: int = Field(
         default=1_000, ge=16, le=32_768, description="Maximum tokens of the answer, without thoughts."
     )
-    turn_budget_s: float = Field(
-        default=120.0,
-        ge=1.0,
-        le=86_400.0,
-        description="Seconds that a turn waits for endpoints in total; then it continues without them.",
-    )
     confidence_threshold: float = Field(
         default=0.7, ge=0.0, le=1.0, description="Minimum review confidence of a call that runs."
     )

@@ -38,7 +38,6 @@ def test_long_thoughts_need_no_approval_for_a_read(tokens: int, cli: CommandLine
     ("reply", "told", "variables"),
     [
         (Stall(), "PACKETGATE_MODEL_TIMEOUT", {"PACKETGATE_MODEL_TIMEOUT": "1"}),
-        (Stall(drip=True), "turn_budget_s", {"PACKETGATE_TURN_BUDGET_S": "1"}),
         (HttpError(401, "no"), "PACKETGATE_LITE_API_KEY", {"PACKETGATE_LITE_API_KEY": "sk-mine-and-only-mine"}),
         (Thinks(90_000, "never"), "was cut off while thinking", {"PACKETGATE_LITE_THINKING_BUDGET": "700"}),
     ],

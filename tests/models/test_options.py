@@ -27,7 +27,6 @@ KEY = {"X-Api-Key": "${GATEWAY_KEY}"}
 CASES = [
     Case("openai:m", {}),
     Case("openai:m?reasoning_effort=low&seed=7&temperature=0", {**LOW, "seed": 7, "temperature": 0.0}),
-    Case("openai:m?enable_thinking=false&timeout=2.5", {"enable_thinking": False, "timeout": 2.5}),
     Case('openai:m?extra_body={"reasoning":{"max_tokens":9}}', {"extra_body": {"reasoning": {"max_tokens": 9}}}),
     Case("openai:m", LOW, {"LITE_REASONING_EFFORT": "low", "PRIME_SEED": "1"}),
     Case("openai:m", {"seed": 3}, {"LITE_SEED": " "}, {"seed": 3}),
@@ -40,10 +39,8 @@ CASES = [
     Case("openai:m?n_ctx=9", "openai:m: n_ctx: unknown option 'n_ctx': openai models take temperature, .*headers"),
     Case("llamacpp:a.gguf?timeout=9", "timeout.*llamacpp models take .*n_threads"),
     Case("llamacpp:a.gguf?n_ctx=many", "n_ctx: Input should be a valid integer, not 'many'"),
-    Case("llamacpp:a.gguf?n_gpu_layers=-2", "n_gpu_layers: Input should be greater than or equal to -1"),
     Case("openai:m?enable_thinking=yes", "enable_thinking: Input should be a valid boolean, not 'yes'"),
     Case('openai:m?headers={"a":3}', "headers: Input should be a valid string"),
-    Case("openai:m", "PACKETGATE_LITE_SEED: Input should be a valid integer", {"LITE_SEED": "x"}),
     Case("openai:m", "PACKETGATE_LITE_SEAD: unknown option 'sead': did you mean seed", {"LITE_SEAD": "1"}),
     Case("openai:m", "p.toml: models.lite.seed: Input should be a valid integer", table={"seed": "1"}),
     Case("openai:m", "p.toml: models.lite.sed: unknown option 'sed': did you mean seed", table={"sed": 1}),
@@ -54,7 +51,6 @@ CASES = [
     ),
     Case('openai:m?headers={"Authorization":"k"}', "headers: the header Authorization contains a key in plain text"),
     Case("openai:m", "headers: X-Api-Key: the environment variable GATEWAY_KEY is not set", table={"headers": KEY}),
-    Case("openai:m", "headers: 'a b' is not a valid HTTP header", table={"headers": {"a b": "c"}}),
     Case("openai:m", "headers: 'a' is not a valid HTTP header", table={"headers": {"a": "c\nd"}}),
 ]
 

@@ -1,9 +1,7 @@
 import asyncio
-from typing import TypedDict
 
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
-from langgraph.graph import END, START, StateGraph
 from pydantic import BaseModel, Field
 from support.scripted_openai import ScriptedOpenAI
 
@@ -41,6 +39,7 @@ async def test_a_valid_answer_is_parsed(model: Model, scripted_openai: ScriptedO
     scripted_openai.script(GOOD)
     answer = await ask(model)
     assert answer == StructuredResult(VERDICT, usage=TokenUsage(input_tokens=4, output_tokens=4))
+    assert scripted_openai.requests[0]["stream"] is False
 
 
 @pytest.mark.parametrize(
@@ -85,25 +84,3 @@ def test_one_model_serves_several_event_loops(model: Model, scripted_openai: Scr
     scripted_openai.script(GOOD, GOOD, GOOD)
     for _ in range(3):
         assert asyncio.run(ask(model)).value == VERDICT
-
-
-async def test_structured_answers_are_not_streamed(model: Model, scripted_openai: ScriptedOpenAI):
-    class State(TypedDict):
-        approved: bool
-
-    async def review(state: State) -> State:
-        return {"approved": (await ask(model)).value.approved}
-
-    async def talk(state: State) -> None:
-        await model.chat.ainvoke("Say hello")
-
-    builder = StateGraph(State)
-    builder.add_node(review)
-    builder.add_node(talk)
-    builder.add_edge(START, "review")
-    builder.add_edge("review", "talk")
-    builder.add_edge("talk", END)
-    scripted_openai.script(GOOD, "Hello, you there!")
-    stream = builder.compile().astream({"approved": False}, stream_mode="messages")
-    assert "".join([chunk.text async for chunk, _ in stream]) == "Hello, you there!"
-    assert scripted_openai.requests[0]["stream"] is False

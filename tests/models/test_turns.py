@@ -1,4 +1,4 @@
-"""A turn waits for endpoints as long as it may, and asks none again that was not there."""
+"""A turn asks no endpoint again that was not there, and its requests can be collected."""
 
 import asyncio
 from dataclasses import dataclass
@@ -8,11 +8,9 @@ from support.openai_models import GOOD, ask_form, model_at
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Reply, Stall
 
-from packetgate.models.transport import collect_requests, turn_budget
+from packetgate.models.transport import collect_requests, one_turn
 from packetgate.state.base import new_id
 from packetgate.state.errors import DecisionError, NotAskedError
-
-LONG = 600.0
 
 
 @dataclass(frozen=True)
@@ -38,32 +36,18 @@ CASES = [
 async def test_an_absent_endpoint_is_asked_once_a_turn(case: Case, scripted_openai: ScriptedOpenAI):
     turn, model = new_id(), await model_at(scripted_openai, seconds=0.4)
     scripted_openai.script(case.reply, GOOD)
-    with turn_budget(turn, LONG), pytest.raises(DecisionError, match=case.told):
+    with one_turn(turn), pytest.raises(DecisionError, match=case.told):
         await ask_form(model)
-    with turn_budget(turn, LONG):
+    with one_turn(turn):
         if case.again:
             assert (await ask_form(model)).text == GOOD
         else:
             with pytest.raises(NotAskedError, match="was not asked again in this turn"):
                 await ask_form(model)
     scripted_openai.script(GOOD)
-    with turn_budget(new_id(), LONG):
+    with one_turn(new_id()):
         assert (await ask_form(model)).text == GOOD
     assert len(scripted_openai.requests) == 2 + case.again
-
-
-async def test_stages_share_the_time_of_a_turn(scripted_openai: ScriptedOpenAI):
-    turn, model = new_id(), await model_at(scripted_openai, seconds=60)
-    scripted_openai.script(GOOD, Stall())
-    with turn_budget(turn, 0.6):
-        await ask_form(model)
-        with pytest.raises(DecisionError, match=r"in time: a turn waits at most 0.6 s .*: raise turn_budget_s"):
-            await ask_form(model)
-    with turn_budget(turn, 0.6), pytest.raises(NotAskedError):
-        await ask_form(model)
-    scripted_openai.script(GOOD)
-    with turn_budget(new_id(), 0.6):
-        assert (await ask_form(model)).text == GOOD
 
 
 async def test_the_errors_of_requests_are_collected(scripted_openai: ScriptedOpenAI) -> None:

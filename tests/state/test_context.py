@@ -128,6 +128,6 @@ def test_restricted_settings_are_never_wider_than_the_base(
 
 
 def test_every_setting_is_a_permission_or_is_known_to_be_none():
-    how_well = {"selection_", "review_", "answer_", "palette_", "turn_budget_", "persona"}
+    how_well = {"selection_", "review_", "answer_", "palette_", "persona"}
     others = RoutingContext.model_fields.keys() - STRICTER.keys()
     assert [name for name in others if not name.startswith(tuple(how_well))] == []

@@ -1,6 +1,6 @@
 """A GGUF model of a few hundred kilobytes that real llama.cpp loads: random weights, or a scripted answer."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -43,28 +43,51 @@ def write_tiny_gguf(
     kinds += [gguf.TokenType.BYTE] * 256 + [gguf.TokenType.NORMAL]
     kinds += [gguf.TokenType.CONTROL] * len(ROLES) + [gguf.TokenType.USER_DEFINED] * len([*phrases, *pieces])
 
-    writer = gguf.GGUFWriter(path, "llama")
-    writer.add_name("tiny")
+    def add(writer: gguf.GGUFWriter) -> None:
+        writer.add_rope_dimension_count(WIDTH // 4)
+        writer.add_unk_token_id(0)
+        writer.add_bos_token_id(1)
+        writer.add_eos_token_id(2)
+        writer.add_add_space_prefix(False)
+
+    vocabulary = [*zip(tokens, kinds, strict=True)]
+    tensors = _weights(tokens, pieces, seed, terse=terse)
+    return write_gguf(path, vocabulary, tensors, add, width=WIDTH, context=context, template=template)
+
+
+def write_gguf(
+    path: Path,
+    vocabulary: Sequence[tuple[str, gguf.TokenType]],
+    tensors: Mapping[str, np.ndarray],
+    add: Callable[[gguf.GGUFWriter], None],
+    *,
+    width: int,
+    context: int,
+    template: str | None = None,
+    architecture: str = "llama",
+    tokenizer: str = "llama",
+    scores: Sequence[int] = (),
+) -> Path:
+    """Write a model of one block; `add` adds the rest of the metadata."""
+    tokens, kinds = zip(*vocabulary, strict=True)
+    writer = gguf.GGUFWriter(path, architecture)
     writer.add_context_length(context)
-    writer.add_embedding_length(WIDTH)
+    writer.add_embedding_length(width)
     writer.add_block_count(1)
-    writer.add_feed_forward_length(WIDTH)
-    writer.add_head_count(4)
-    writer.add_head_count_kv(4)
     writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_rope_dimension_count(WIDTH // 4)
-    writer.add_tokenizer_model("llama")
+    if architecture == "llama":
+        writer.add_feed_forward_length(width)
+        writer.add_head_count(4)
+        writer.add_head_count_kv(4)
+    writer.add_tokenizer_model(tokenizer)
     writer.add_token_list(tokens)
-    writer.add_token_scores([0.0] * len(tokens))
+    writer.add_token_scores([float(score) for score in scores or [0] * len(tokens)])
     writer.add_token_types(kinds)
-    writer.add_unk_token_id(0)
-    writer.add_bos_token_id(1)
-    writer.add_eos_token_id(2)
-    writer.add_add_space_prefix(False)
+    add(writer)
     if template is not None:
         writer.add_chat_template(template)
-    for name, weights in _weights(tokens, pieces, seed, terse=terse).items():
-        writer.add_tensor(name, weights.astype(np.float32))
+    for name, values in tensors.items():
+        writer.add_tensor(name, values.astype(np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

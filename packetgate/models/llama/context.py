@@ -124,11 +124,6 @@ class LlamaContext:
         self._cut(self._slot, length - 1)
         self.append(tokens[len(self._slot.tokens) :])
 
-    def forget(self) -> None:
-        """Remove all prompts from the cache."""
-        for slot in self._slots:
-            self._cut(slot, 0)
-
     def _evaluate(self, tokens: Sequence[int]) -> None:
         batch, start = self._batch, len(self._slot.tokens)
         batch.n_tokens = len(tokens)
@@ -141,7 +136,8 @@ class LlamaContext:
         while (status := llama_cpp.llama_decode(self.handle, batch)) == _NO_ROOM and self._forget_oldest():
             pass
         if status != _DONE:
-            self.forget()
+            for slot in self._slots:
+                self._cut(slot, 0)
             why = "its context is full" if status == _NO_ROOM else f"llama.cpp failed with status {status}"
             raise DecisionError(f"{self._weights.name} stopped: {why}; load it with a larger context (?n_ctx=N)")
         self._slot.tokens += tokens

@@ -74,7 +74,7 @@ class LlamaWeights:
     def edges(self) -> tuple[str, str]:
         """The texts of the tokens that begin a prompt and end a turn; empty if there are no such tokens."""
         tokens = llama_cpp.llama_vocab_bos(self.vocab), llama_cpp.llama_vocab_eos(self.vocab)
-        begin, end = (self._text(one, special=True).decode("utf-8", "replace") if one >= 0 else "" for one in tokens)
+        begin, end = (self.control_text(one) if one >= 0 else "" for one in tokens)
         return begin, end
 
     def is_end(self, token: int) -> bool:

@@ -33,7 +33,7 @@ async def check_server(model: Any, client: "AsyncOpenAI", name: str, endpoint: E
     server, is_ollama = SERVERS.get(endpoint.server), endpoint.server == "ollama"
     advice = f"no answer within {CHECK_TIMEOUT_S:g} s: check the base URL and the server"
     try:
-        with as_decision_errors(model, lambda: advice):
+        with as_decision_errors(model, advice):
             async with asyncio.timeout(CHECK_TIMEOUT_S):
                 listed = await client.with_options(max_retries=0, timeout=CHECK_TIMEOUT_S).models.list()
             known = _names([{"id": getattr(one, "id", None)} for one in getattr(listed, "data", None) or ()])

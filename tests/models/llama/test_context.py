@@ -6,10 +6,9 @@ from pathlib import Path
 import gguf
 import numpy as np
 import pytest
-from support.gguf_model import write_tiny_gguf
+from support.gguf_model import write_gguf, write_tiny_gguf
 
 from packetgate.models.llama.context import SLOTS, LlamaContext
-from packetgate.models.llama.engine import LlamaEngine, Request
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.state.errors import DecisionError
 
@@ -33,14 +32,6 @@ def check(context: LlamaContext, weights: LlamaWeights, text: Sequence[int]) -> 
     np.testing.assert_allclose(context.logits, fresh.logits, atol=1e-3)
 
 
-def test_the_logits_depend_on_the_prompt(weights: LlamaWeights):
-    context = LlamaContext(weights, {})
-    read(context, tokens(40))
-    one = context.logits.copy()
-    read(context, [*tokens(40)[:5], 7, *tokens(40)[6:]])
-    assert np.abs(one - context.logits).max() > 0.1
-
-
 A, B, C = tokens(90, seed=1), tokens(90, seed=2), tokens(90, seed=3)
 
 
@@ -54,8 +45,6 @@ class Case:
 CASES = {
     "the same": Case([A, A], [0, 89]),
     "extended": Case([A, A + B], [0, 90]),
-    "cut": Case([A, A[:60]], [0, 59]),
-    "diverging late": Case([A, A[:60] + B, A], [0, 60, 60]),
     "diverging early": Case([A, A[:20] + B, A], [0, 20, 89]),
     "forked, and the branches go on": Case([A, A[:20] + B, A + C, A[:20] + B + C], [0, 20, 90, 110]),
     "nothing in common": Case([A, B, A, B], [0, 0, 89, 89]),
@@ -63,7 +52,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("batch", [512, 9, 1])
+@pytest.mark.parametrize("batch", [512, 9])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_cached_tokens_are_not_evaluated_again(weights: LlamaWeights, case: Case, batch: int):
     context = LlamaContext(weights, {"n_ctx": 512, "n_batch": batch})
@@ -72,7 +61,7 @@ def test_cached_tokens_are_not_evaluated_again(weights: LlamaWeights, case: Case
         check(context, weights, prompt)
 
 
-@pytest.mark.parametrize("batch", [512, 9, 1])
+@pytest.mark.parametrize("batch", [512, 9])
 def test_more_tokens_than_a_batch_can_follow(weights: LlamaWeights, batch: int):
     context = LlamaContext(weights, {"n_ctx": 512, "n_batch": batch})
     read(context, A)
@@ -172,20 +161,15 @@ def test_a_refused_prompt_changes_nothing(weights: LlamaWeights, prompt: list[in
     check(context, weights, tokens(90))
 
 
-@dataclass(frozen=True)
-class Size:
-    trained: int
-    wanted: int | None
-    size: int
-
-
 @pytest.mark.parametrize(
-    "case",
-    [Size(512, None, 512), Size(512, 256, 256), Size(512, 4096, 512), Size(512, 0, 512), Size(16384, None, 8192)],
+    ("trained", "wanted", "size"),
+    [(512, None, 512), (512, 256, 256), (512, 4096, 512), (512, 0, 512), (16384, None, 8192)],
 )
-def test_the_context_has_the_configured_size(llama_cpp_installed: None, tmp_path: Path, case: Size):
-    weights = LlamaWeights(str(write_tiny_gguf(tmp_path / "tiny.gguf", context=case.trained)), {})
-    assert LlamaContext(weights, {} if case.wanted is None else {"n_ctx": case.wanted}).size == case.size
+def test_the_context_has_the_configured_size(
+    llama_cpp_installed: None, tmp_path: Path, trained: int, wanted: int | None, size: int
+):
+    weights = LlamaWeights(str(write_tiny_gguf(tmp_path / "tiny.gguf", context=trained)), {})
+    assert LlamaContext(weights, {} if wanted is None else {"n_ctx": wanted}).size == size
 
 
 PROMPTS = [
@@ -203,35 +187,25 @@ PROMPTS = [
 
 
 WIDTH, INNER, STATE, RANK, KERNEL = 64, 128, 8, 4, 4
+UNKNOWN, CONTROL, BYTE = gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.BYTE
 
 
 def write_tiny_mamba(path: Path) -> Path:
     """Write a model without attention, whose prompt cache cannot be cut; it has no chat template."""
-    tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
-    kinds = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL, *[gguf.TokenType.BYTE] * 256]
-    writer = gguf.GGUFWriter(path, "mamba")
-    writer.add_context_length(4096)
-    writer.add_embedding_length(WIDTH)
-    writer.add_block_count(1)
-    writer.add_feed_forward_length(0)
-    writer.add_head_count(0)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_ssm_conv_kernel(KERNEL)
-    writer.add_ssm_inner_size(INNER)
-    writer.add_ssm_state_size(STATE)
-    writer.add_ssm_time_step_rank(RANK)
-    writer.add_tokenizer_model("llama")
-    writer.add_token_list(tokens)
-    writer.add_token_scores([0.0] * len(tokens))
-    writer.add_token_types(kinds)
-    writer.add_add_space_prefix(False)
-    for name, weights in mamba_weights(len(tokens)).items():
-        writer.add_tensor(name, weights.astype(np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
+    special = [("<unk>", UNKNOWN), ("<s>", CONTROL), ("</s>", CONTROL)]
+    vocabulary = [*special, *((f"<0x{byte:02X}>", BYTE) for byte in range(256))]
+
+    def add(writer: gguf.GGUFWriter) -> None:
+        writer.add_feed_forward_length(0)
+        writer.add_head_count(0)
+        writer.add_ssm_conv_kernel(KERNEL)
+        writer.add_ssm_inner_size(INNER)
+        writer.add_ssm_state_size(STATE)
+        writer.add_ssm_time_step_rank(RANK)
+        writer.add_add_space_prefix(False)
+
+    tensors = mamba_weights(len(vocabulary))
+    return write_gguf(path, vocabulary, tensors, add, width=WIDTH, context=4096, architecture="mamba")
 
 
 def mamba_weights(tokens: int) -> dict[str, np.ndarray]:
@@ -273,14 +247,3 @@ def test_a_recurrent_model_is_evaluated_from_the_start(mamba: Path, batch: int):
     for prompt, known in PROMPTS:
         assert read(context, prompt) == known
         check(context, weights, prompt)
-
-
-def test_a_recurrent_model_answers(mamba: Path):
-    engine = LlamaEngine(str(mamba), {"n_ctx": 512})
-    requests = [
-        Request([{"role": "user", "content": content}], {"max_tokens": 20, "temperature": 0})
-        for content in ("one", "two", "one", "two", "one")
-    ]
-    texts = [engine.submit(request).result(timeout=60).text for request in requests]
-    assert texts == [*texts[:2], *texts[:2], texts[0]]
-    assert texts[0] != texts[1]

@@ -27,13 +27,10 @@ TRICKY: dict[str, dict[str, Any]] = {
     "texts": object_schema(a={"type": "string"}, b=text_schema(0), c={"type": "string", "minLength": 3,
         "maxLength": 4}),
     "numbers": object_schema(a={"type": "number"}, b=INT, c={"type": "number", "exclusiveMinimum": 0, "maximum": 1}),
-    "large numbers": object_schema(a={"type": "integer", "minimum": 2**60}, b={"type": "integer", "const": 2**62}),
     "lists": object_schema(a={"type": "array", "items": INT, "minItems": 20}, b={"type": "array", "items": CONFIDENCE}),
     "optional": {"type": "object", "properties": {"a": INT, "b": text_schema(3), "c": {"type": "null"}},
         "required": ["b"]},
     "a map": {"type": "object", "additionalProperties": INT, "maxProperties": 3},
-    "no properties": {"type": "object", "properties": {}},
-    "named like keywords": object_schema(**{"$ref": INT, "properties": INT, "type": INT, "enum": INT}),
     "Chinese": object_schema(工具={"enum": ["读文件", "写文件"]}, mood={"enum": ["🙂", "🙃", "é", "\\", '"', "\n"]}),
     "values": object_schema(a={"enum": [1, 1.5, None, True, "x", {"type": "string"}, [1, 2]]}, b={"const": {"c": [1]}}),
     "ways": {"anyOf": [object_schema(kind={"const": "a"}, a=INT), object_schema(kind={"const": "b"},
@@ -42,12 +39,6 @@ TRICKY: dict[str, dict[str, Any]] = {
         "type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"],
         "anyOf": [{"properties": {"b": INT}, "required": ["b"]}, {"properties": {"c": text_schema(4)},
         "required": ["c"]}],
-    },
-    "parts of one": {
-        "allOf": [
-            {"type": "object", "properties": {"a": INT}, "required": ["a"]},
-            {"type": "object", "properties": {"b": INT}, "required": ["b"]},
-        ]
     },
     "required, and not listed": {"type": "object", "properties": {"a": INT}, "required": ["a", "b"]},
     "maybe": object_schema(a={"type": ["string", "null"], "maxLength": 4}, b={"anyOf": [{"$ref": "#/$defs/X"},
@@ -61,13 +52,9 @@ TRICKY: dict[str, dict[str, Any]] = {
             "B": {"type": "array", "items": {"$ref": "#/definitions/A"}, "maxItems": 1},
         },
     },
-    "an address of its own": {"$id": "https://example.org/x", "$ref": "#/$defs/X",
-        "$defs": {"X": object_schema(a=INT)}},
     "formats": object_schema(a={"type": "string", "format": "date"}, b={"type": "string", "pattern": "^[a-c]{2,5}$"}),
-    "steps": object_schema(a={"type": "number", "multipleOf": 0.01, "minimum": 0}, b={"type": "integer",
-        "multipleOf": 5}),
 }  # fmt: skip
-OPEN = ("ways beside properties", "parts of one", "required, and not listed")
+OPEN = ("ways beside properties", "required, and not listed")
 """These may have properties that nothing describes."""
 
 
@@ -161,18 +148,13 @@ def test_what_a_schema_leaves_open_is_bounded(writer: RandomWriter, part: dict[s
 
 NUMBERS = {
     "1e999": False,
-    "1e5": False,
     str(LARGEST): True,
     str(LARGEST + 1): False,
     str(-LARGEST): True,
-    "1234567890123456789": True,
     "0.123456789": True,
     "0.1234567891": False,
     "0." + "0" * 50: False,
     "-0.5": True,
-    "-1.0": True,
-    "01": False,
-    ".5": False,
     "NaN": False,
     "Infinity": False,
 }
@@ -188,11 +170,8 @@ TEXTS = {
     "读 🙂 é": True,
     r"\n\t\"\\": True,
     "\n": False,
-    "\t": False,
-    "\x00": False,
     "\x7f": False,
     r"\ud800": False,
-    r"\x41": False,
     '"': False,
     "a" * 4000: True,
     "a" * 4001: False,

@@ -47,10 +47,7 @@ ENDINGS = {
     "an answer is being written": "engine.submit(request()); started.wait()",
     "more are waiting": "[engine.submit(request()) for _ in range(50)]; started.wait()",
     "a prompt is being read": "engine.submit(request('x' * 30_000))",
-    "an answer was written": "engine.submit(request(max_tokens=3)).result()",
-    "nothing was asked": "",
     "the model is gone": "engine.submit(request(max_tokens=3)).result(); del engine",
-    "the program failed": "engine.submit(request()); started.wait(); raise SystemExit(0)",
     "a loop was left": "import asyncio; from packetgate.models.llama.chat import LlamaCppChat\n"
     "async def leave():\n"
     "    task = asyncio.create_task(LlamaCppChat(engine).ainvoke('Hello', max_tokens=32_000))\n"

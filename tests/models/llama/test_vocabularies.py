@@ -9,6 +9,7 @@ import gguf
 import numpy as np
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
+from support.gguf_model import write_gguf
 from support.palettes import palettes
 
 from packetgate.deciders.language.prompting import arguments_schema
@@ -87,47 +88,31 @@ VOCABULARIES = [
 ]  # fmt: skip
 
 
-def write_gguf(path: Path, vocabulary: Vocabulary, seed: int = 0) -> Path:
+def write_model(path: Path, vocabulary: Vocabulary) -> Path:
     """Write a llama model with random weights and that vocabulary."""
-    texts, kinds = zip(*vocabulary.tokens, strict=True)
-    writer = gguf.GGUFWriter(path, "llama")
-    writer.add_context_length(8192)
-    writer.add_embedding_length(WIDTH)
-    writer.add_block_count(1)
-    writer.add_feed_forward_length(WIDTH)
-    writer.add_head_count(4)
-    writer.add_head_count_kv(4)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_rope_dimension_count(WIDTH // 4)
-    writer.add_tokenizer_model(vocabulary.model)
-    writer.add_token_list(texts)
-    writer.add_token_scores([-float(at) for at in range(len(texts))])
-    writer.add_token_types(kinds)
-    for name, add in (("<s>", writer.add_bos_token_id), ("</s>", writer.add_eos_token_id), ("<unk>", writer.add_unk_token_id),
-                      ("<|endoftext|>", writer.add_bos_token_id), ("<|im_end|>", writer.add_eos_token_id)):  # fmt: skip
-        if name in texts:
-            add(texts.index(name))
-    if vocabulary.merges:
-        writer.add_token_merges(vocabulary.merges)
-    if vocabulary.pre:
-        writer.add_tokenizer_pre(vocabulary.pre)
-    if vocabulary.space_prefix is not None:
-        writer.add_add_space_prefix(vocabulary.space_prefix)
-    writer.add_chat_template(TEMPLATE)
-    random = np.random.default_rng(seed)
-    shapes = dict.fromkeys(
-        ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"), (WIDTH, WIDTH)
-    )
-    weights = {f"blk.0.{name}.weight": random.normal(0, 0.2, shape) for name, shape in shapes.items()}
+    texts = [text for text, _ in vocabulary.tokens]
+
+    def add(writer: gguf.GGUFWriter) -> None:
+        for name, number in (("<s>", writer.add_bos_token_id), ("</s>", writer.add_eos_token_id), ("<unk>", writer.add_unk_token_id),
+                             ("<|endoftext|>", writer.add_bos_token_id), ("<|im_end|>", writer.add_eos_token_id)):  # fmt: skip
+            if name in texts:
+                number(texts.index(name))
+        if vocabulary.merges:
+            writer.add_token_merges(vocabulary.merges)
+        if vocabulary.pre:
+            writer.add_tokenizer_pre(vocabulary.pre)
+        if vocabulary.space_prefix is not None:
+            writer.add_add_space_prefix(vocabulary.space_prefix)
+
+    random = np.random.default_rng(0)
+    names = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
+    weights = {f"blk.0.{name}.weight": random.normal(0, 0.2, (WIDTH, WIDTH)) for name in names}
     weights |= {f"{name}.weight": np.ones(WIDTH) for name in ("blk.0.attn_norm", "blk.0.ffn_norm", "output_norm")}
     weights |= {f"{name}.weight": random.normal(0, 0.3, (len(texts), WIDTH)) for name in ("token_embd", "output")}
-    for name, values in weights.items():
-        writer.add_tensor(name, values.astype(np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
+    return write_gguf(
+        path, vocabulary.tokens, weights, add,
+        width=WIDTH, context=8192, template=TEMPLATE, tokenizer=vocabulary.model, scores=range(0, -len(texts), -1),
+    )  # fmt: skip
 
 
 MESSAGES = [SystemMessage("You choose a tool for the request, and say how sure you are. " * 5)]
@@ -136,7 +121,7 @@ TEXTS = ('{"action":"call","calls":[{"tool":"get_weather"', '":true', "true", " 
 
 @pytest.mark.parametrize("kind", VOCABULARIES, ids=lambda kind: kind.id)
 async def test_calls_work_with_every_vocabulary(kind: Vocabulary, llama_cpp_installed: None, tmp_path: Path):
-    model = LlamaCppModel.load(str(write_gguf(tmp_path / "tiny.gguf", kind)), {"n_ctx": 8192, "n_threads": 1})
+    model = LlamaCppModel.load(str(write_model(tmp_path / "tiny.gguf", kind)), {"n_ctx": 8192, "n_threads": 1})
     finished = 0
     for seed, tools in zip(range(4), palettes(), strict=False):
         offered = [OfferedTool(tool.name, tool.brief, arguments_schema(tool)) for tool in tools[:4]]
@@ -158,7 +143,7 @@ async def test_calls_work_with_every_vocabulary(kind: Vocabulary, llama_cpp_inst
 
 @pytest.mark.parametrize("kind", VOCABULARIES, ids=lambda kind: kind.id)
 def test_forced_text_is_written_exactly(kind: Vocabulary, llama_cpp_installed: None, tmp_path: Path):
-    weights = LlamaWeights(str(write_gguf(tmp_path / "tiny.gguf", kind)), {})
+    weights = LlamaWeights(str(write_model(tmp_path / "tiny.gguf", kind)), {})
     read = GrammarVocabulary(weights)
     for text in TEXTS:
         written = b"".join(weights.pieces[token] for token in read(text.encode()))
