@@ -104,9 +104,6 @@ class Model:
     is_local = False
     """Whether the model runs in this process: token probabilities are known, and thoughts have a separate budget."""
 
-    provider: str | None = None
-    """The provider's name in OpenTelemetry's conventions; None: not known."""
-
     token_counter: Callable[[str], int] | None = None
     """Counts tokens with the model's own tokenizer, in any thread."""
 

@@ -6,7 +6,6 @@ If a table also names a model, its options apply only to this model.
 """
 
 import os
-import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, get_args
@@ -14,7 +13,6 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from packetgate.state.errors import ConfigError
-from packetgate.state.redaction import is_secret_name, learn_secret
 from packetgate.state.setting_values import SettingValue, check_setting, parse_setting
 
 Role = Literal["lite", "prime"]
@@ -22,10 +20,6 @@ ROLES: tuple[Role, ...] = get_args(Role)
 MODEL = "model"
 ENDPOINT_VARIABLES = ("BASE_URL", "API_KEY")
 """Suffixes of environment variables that set the endpoint and are not options."""
-
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
-_HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
-_KEYS = ("authorization", "cookie", "key")
 
 
 class ModelOptions(BaseModel):
@@ -50,8 +44,6 @@ class ModelOptions(BaseModel):
     """Time limit of an answer, in seconds."""
     extra_body: dict[str, JsonValue] | None = None
     """Added to the body of every request."""
-    headers: dict[str, str] | None = Field(default=None, repr=False)
-    """Sent with every request; `${NAME}` in a value is replaced by the environment variable."""
     n_ctx: int | None = Field(default=None, ge=0, le=100_000_000)
     """Context length in tokens; 0: the length that the model was trained with."""
     n_gpu_layers: int | None = Field(default=None, ge=-1, le=100_000)
@@ -89,7 +81,7 @@ def parsed_options(
         known: the options that the model takes.
 
     Raises:
-        ConfigError: an option is unknown, its value is invalid, or a header contains a key in plain text.
+        ConfigError: an option is unknown, or its value is invalid.
     """
     prefix = f"PACKETGATE_{role.upper()}_"
     texts = {
@@ -102,20 +94,7 @@ def parsed_options(
     for name, where in places.items():
         _check_name(name, known, where, f"{model.partition(':')[0]} models take")
     read = {name: parse_setting(ModelOptions, name, text, where) for name, (text, where) in texts.items()}
-    for one in (tables.get("headers"), read.get("headers") if "headers" in in_name else None):
-        _check_headers(one)
     return {**tables, **read}
-
-
-def effective_options(given: Mapping[str, SettingValue]) -> ModelOptions:
-    """Return the options as `ModelOptions`, with environment variables in headers replaced.
-
-    Raise ConfigError if a header is invalid or its environment variable is not set.
-    """
-    values = {name: one.value for name, one in given.items()}
-    if "headers" in values:
-        values["headers"] = _resolved_headers(given["headers"])
-    return ModelOptions.model_validate(values)
 
 
 def file_options(models: Any, path: str) -> dict[str, dict[str, SettingValue]]:
@@ -158,28 +137,3 @@ def _check_name(name: str, known: tuple[str, ...], where: str, list_prefix: str,
     near = get_close_matches(name, known, n=2, cutoff=0.6)
     hint = f"did you mean {' or '.join(near)}?" if near else f"{list_prefix} {', '.join(known)}"
     raise ConfigError(f"{where}: unknown {what} {name!r}: {hint}")
-
-
-def _check_headers(given: SettingValue | None) -> None:
-    for name, value in (given.value if given else {}).items():
-        is_key = is_secret_name(name) or name.lower().endswith(_KEYS)
-        if is_key and not _VARIABLE.search(value):
-            raise ConfigError(
-                f"{given.where if given else ''}: the header {name} contains a key in plain text: "
-                f'put the key into an environment variable, and write {{"{name}": "${{MY_VARIABLE}}"}}'
-            )
-
-
-def _resolved_headers(given: SettingValue) -> dict[str, str]:
-    headers = {}
-    for name, value in given.value.items():
-        missing = [one for one in _VARIABLE.findall(value) if one not in os.environ]
-        if missing:
-            raise ConfigError(f"{given.where}: {name}: the environment variable {missing[0]} is not set: set it")
-        filled = _VARIABLE.sub(lambda found: os.environ[found[1]], value).strip()
-        if not _HEADER.fullmatch(name) or not filled.isascii() or not filled.isprintable():
-            raise ConfigError(f"{given.where}: {name!r} is not a valid HTTP header: check its name and value")
-        if filled != value:
-            learn_secret(name, filled)
-        headers[name] = filled
-    return headers

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from packetgate.models.kinds import REFLEX, ModelKind, ModelName, ModelSetup, parse_model
-from packetgate.models.options import ANSWERING, Role, effective_options, parsed_options
+from packetgate.models.options import ANSWERING, ModelOptions, Role, parsed_options
 from packetgate.state.errors import ModelError
 from packetgate.state.setting_values import SettingValue
 
@@ -140,7 +140,8 @@ class _RoleModel:
         self.kind: ModelKind | None = model.kind
         self.setup: ModelSetup | None = None
         if self.kind:
-            self.setup = self.kind.parse(model.prefix, model.name, role, effective_options(given))
+            options = ModelOptions.model_validate({name: one.value for name, one in given.items()})
+            self.setup = self.kind.parse(model.prefix, model.name, role, options)
         self._lock = threading.Lock()  # threads of several event loops may load the model at once
         self._model: Any = None
 

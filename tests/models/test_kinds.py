@@ -36,10 +36,8 @@ def test_the_home_folder_is_expanded(monkeypatch: pytest.MonkeyPatch):
     [
         ("", "`reflex`"),
         ("openai:", "`openai:NAME`"),
-        ("llamacpp:?n_ctx=1", "`llamacpp:/path/model.gguf`"),
         ("reflex:x", "`reflex`"),
         ("gpt-x", "`openai:gpt-x`, or `ollama:gpt-x`"),
-        ("Ollama:qwen3", "`ollama:NAME`"),
         ("olama:qwen3", "`ollama:NAME`"),
         ("/models/a b.gguf", "`llamacpp:/models/a b.gguf`"),
         ("http://localhost:9/v1", "`openai:NAME`, and set OPENAI_BASE_URL to http://localhost:9/v1"),

@@ -28,22 +28,17 @@ LEAKS = {
     "A<think>I never stop": ("A", 1),
     "The user wants this.</think>A": ("A", 1),
     "A</think>": ("A", 1),
-    "One thought.</think>Another.</think>A": ("A", 2),
     'The user wants this.</think>{"tool": "x", "params": {}}': ("", 2),
     "The user wants this.</think><tool_call>x</tool_call>": ("", 2),
     "<think><tool_call>x</tool_call></think>A": ("A", 1),
     # family: <function=...>
     "A<function=read>{}</function>B": ("AB", 1),
-    "A<function=read>{}": ("A", 1),
     "A</function>B": ("AB", 1),
     # family: <|...|>
     "A<|python_tag|>read('x')<|eom_id|>B": ("AB", 1),
-    "A<|python_tag|>read('x')": ("A", 1),
     "A<| Start of Functions Tool Call |>x<| End of Functions Tool Call |>B": ("AB", 1),
-    "A<|start of tool call|>x": ("A", 1),
     "A<|Tool Call|>B": ("AB", 1),
     "A<\uff5ctool\u2581calls\u2581begin\uff5c>x<\uff5ctool\u2581calls\u2581end\uff5c>B": ("AB", 1),
-    "A<\uff5ctool\u2581call\u2581begin\uff5c>x": ("A", 1),
     # family: [TOOL_CALLS]
     'A[TOOL_CALLS][{"name": "x"}][/TOOL_CALLS]B': ("AB", 1),
     'A[TOOL_CALLS][{"name": "x"}]': ("A", 1),

@@ -1,4 +1,4 @@
-# ruff: noqa: E501, RUF001  outputs are lines of their own length, in many scripts
+# ruff: noqa: RUF001  outputs are lines of their own length, in many scripts
 """Tool calls as written by models of many families, with the expected calls and visible text."""
 
 import json
@@ -79,11 +79,6 @@ OUTPUTS = [
         PARIS,
     ),
     Output(
-        "gpt-oss, recipient first",
-        f"<|start|>assistant to=functions.get_weather<|channel|>commentary <|constrain|>json<|message|>{ARGS}<|call|>",
-        PARIS,
-    ),
-    Output(
         "gpt-oss, preamble",
         "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary<|message|>I look.<|end|>"
         f"<|start|>assistant<|channel|>commentary to=functions.get_weather json<|message|>{ARGS}<|call|>",
@@ -130,9 +125,6 @@ OUTPUTS = [
         [("add", {"name": "rm", "arguments": {}})],
     ),
     Output("Hermes, quoted marks", f"<tool_call>{plain(QUOTED)}</tool_call>", QUOTED),
-    Output(
-        "Hermes, words after", f"<tool_call>\n{plain(DEEP)}\n</tool_call>\nI will tell you.", DEEP, "I will tell you."
-    ),
     Output("Qwen, template's thought", f"They want it. {ONE}?\n</think>\n\n<tool_call>\n{plain(N)}\n</tool_call>", N),
     Output(
         "Qwen Coder, code",
@@ -142,39 +134,14 @@ OUTPUTS = [
         "I write it.",
     ),
     Output(
-        "Qwen Coder, nested and two",
-        f"<tool_call>\n<function=search.docs>\n<parameter=query>\n{Z['query']}\n</parameter>\n<parameter=filter>\n"
-        f"{json.dumps(Z['filter'])}\n</parameter>\n</function>\n</tool_call>\n<tool_call>\n<function=ping>\n</function>\n</tool_call>",
-        [*DEEP, ("ping", {})],
-    ),
-    Output(
         "Llama 3, two", f"<|python_tag|>{plain(PARIS, 'parameters')}; {plain(N, 'parameters')}<|eom_id|>", [*PARIS, *N]
     ),
-    Output("Llama 4, words before", 'I look it up.\n\n[get_weather(city="Paris", days=2)]', NOT_READ, "I look it up."),
     Output("Mistral, quoted marks", f"[TOOL_CALLS]write_file[ARGS]{json.dumps(QUOTED[0][1])}", QUOTED),
-    Output("Mistral, words before", f"I look.[TOOL_CALLS]search.docs[ARGS]{ZJ}", DEEP, "I look."),
     Output(
         "gpt-oss, answer",
         "<|channel|>analysis<|message|>Easy.<|end|><|start|>assistant<|channel|>final<|message|>It rains.<|return|>",
         [],
         "It rains.",
-    ),
-    Output(
-        "Gemma 4, nested",
-        '<|tool_call>call:find{at:{lat:1.5,on:true},tags:[<|"|>a<|"|>,<|"|>ö, }<|"|>]}<tool_call|><turn|>',
-        NOT_READ,
-    ),
-    Output(
-        "Gemma 4, words",
-        "<|channel>thought\nHm {a}.\n<channel|>I look.<|tool_call>call:ping{}<tool_call|>",
-        NOT_READ,
-        "I look.",
-    ),
-    Output(
-        "DeepSeek V3.1, words, inner name",
-        f"I add her.{deepseek('tool', 'calls', 'begin')}{deepseek('tool', 'call', 'begin')}create_user{deepseek('tool', 'sep')}{NJ}{deepseek('tool', 'call', 'end')}{deepseek('tool', 'calls', 'end')}",
-        N,
-        "I add her.",
     ),
     Output("Phi 4, thought", f"<think>Hm [{TWO}]</think><|tool_call|>[{ONE}]<|/tool_call|>", PARIS),
     Output(

@@ -258,9 +258,7 @@ async def settings(
     for role, model in model_names(process_settings).items():
         values.append((f"models.{role}.{MODEL}", model.value, model.where))
     for role, role_options in model_pool(process_settings).given.items():
-        for option, given in role_options.items():  # header values may be keys, so only their names are printed
-            value = [*given.value] if option == "headers" else given.value
-            values.append((f"models.{role}.{option}", value, given.where))
+        values += [(f"models.{role}.{option}", given.value, given.where) for option, given in role_options.items()]
     rows = []
     for name, value, where in values:
         field = RoutingContext.model_fields.get(name)

@@ -112,7 +112,6 @@ class LlamaCppModel(Model):
     """A GGUF model in this process."""
 
     chat: LlamaCppChat
-    provider = "llama.cpp"
     is_local = True
     uses_tool_calling = True
     accepts_images = False

@@ -43,7 +43,6 @@ class OpenAICompatible(Model):
     def __init__(self, chat: CompatibleChat, options: ModelOptions | None = None, *, is_openai: bool = False) -> None:
         super().__init__(chat, options)
         self.returns_calls = is_openai
-        self.provider = "openai" if is_openai else None
         self._refuses_tools = self._refuses_schemas = False
         self._without_schema: set[str] = set()  # forms whose schema was refused
 

@@ -178,7 +178,7 @@ def connect(name: str, endpoint: Endpoint, options: ModelOptions | None = None) 
         # False: some model names would enable the Responses API
         use_responses_api=None if endpoint.is_openai else False,
         # An open connection belongs to one event loop, and the model is used from several.
-        default_headers={"Connection": "close", **(options.headers or {})},
+        default_headers={"Connection": "close"},
         reasoning_effort=options.reasoning_effort,
         key_variable=endpoint.key_variable,
         user_body=user_body,

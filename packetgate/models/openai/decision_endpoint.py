@@ -23,7 +23,6 @@ class DecisionEndpoint(BaseDecisionModel):
     openai_api_key: SecretStr
     key_variable: str
     request_timeout: float
-    provider: str | None = None
     _client: openai.AsyncOpenAI = PrivateAttr()
 
     @classmethod
@@ -45,7 +44,6 @@ class DecisionEndpoint(BaseDecisionModel):
             openai_api_key=endpoint.key_for(model),
             key_variable=endpoint.key_variable,
             request_timeout=endpoint.timeout,
-            provider="openai" if endpoint.is_openai else None,
         )
         made._client = openai.AsyncOpenAI(
             base_url=endpoint.base_url,
@@ -53,7 +51,7 @@ class DecisionEndpoint(BaseDecisionModel):
             timeout=endpoint.timeout,
             max_retries=MAX_RETRIES,
             # An open connection belongs to one event loop, and the endpoint is used from several.
-            default_headers={**(setup.options.headers or {}), "Connection": "close"},
+            default_headers={"Connection": "close"},
         )
         return made
 
@@ -69,7 +67,7 @@ class DecisionEndpoint(BaseDecisionModel):
 
     @property
     def _provider(self) -> str:
-        return self.provider or self.form
+        return self.form
 
     def _classify(self, state: State, questions: dict[str, Question]) -> ClassifierResponse:
         return asyncio.run(self._aclassify(state, questions))

@@ -34,7 +34,7 @@ class ChatKind(_AtEndpoint):
 
     forms = ("ollama:NAME", "lmstudio:NAME", "openai:NAME")
     prefixes = (OPENAI, *SERVERS)
-    takes = (*COMMON, "native_tools", "vision", "reasoning_effort", "timeout", "extra_body", "headers")
+    takes = (*COMMON, "native_tools", "vision", "reasoning_effort", "timeout", "extra_body")
 
     def parse(self, prefix: str, name: str, role: Role, options: ModelOptions) -> ModelSetup:
         """Return the setup at the role's endpoint, or at the server of the prefix."""
@@ -69,7 +69,7 @@ class DecisionKind(_AtEndpoint):
 
     forms = ("decisions:NAME", "systemone:NAME")
     prefixes = ("decisions", "systemone")
-    takes = ("timeout", "headers")
+    takes = ("timeout",)
     only_reviews = True
 
     def parse(self, prefix: str, name: str, role: Role, options: ModelOptions) -> ModelSetup:

@@ -14,8 +14,6 @@ from support.palettes import palettes
 
 from packetgate.deciders.language.prompting import arguments_schema
 from packetgate.models.llama.chat import LlamaCppModel
-from packetgate.models.llama.grammar import Vocabulary as GrammarVocabulary
-from packetgate.models.llama.weights import LlamaWeights
 from packetgate.models.model import OfferedTool
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.validation import check_call
@@ -116,7 +114,6 @@ def write_model(path: Path, vocabulary: Vocabulary) -> Path:
 
 
 MESSAGES = [SystemMessage("You choose a tool for the request, and say how sure you are. " * 5)]
-TEXTS = ('{"action":"call","calls":[{"tool":"get_weather"', '":true', "true", " weather", ' "', "{", "\n", "ab\ncd")
 
 
 @pytest.mark.parametrize("kind", VOCABULARIES, ids=lambda kind: kind.id)
@@ -139,13 +136,3 @@ async def test_calls_work_with_every_vocabulary(kind: Vocabulary, llama_cpp_inst
     assert (await model.call(asked, offered, max_calls=1, sampling=sampling)).usage.cached_tokens > 20
     found = await model.word_probabilities(MESSAGES, ("yes", "no"))
     assert sum(found.by_word.values()) == pytest.approx(1)
-
-
-@pytest.mark.parametrize("kind", VOCABULARIES, ids=lambda kind: kind.id)
-def test_forced_text_is_written_exactly(kind: Vocabulary, llama_cpp_installed: None, tmp_path: Path):
-    weights = LlamaWeights(str(write_model(tmp_path / "tiny.gguf", kind)), {})
-    read = GrammarVocabulary(weights)
-    for text in TEXTS:
-        written = b"".join(weights.pieces[token] for token in read(text.encode()))
-        assert text.encode().startswith(written)
-        assert written == text.encode() or "\n" in text  # WordPiece has none
