@@ -46,9 +46,7 @@ def language_deciders(
     return Deciders(
         intent=partial(detect_certain_intent, rules=plugged.intent if plugged else None),
         selector=in_one_turn(select, rules.selector),
-        reviewer=in_one_turn(
-            skipping_harmless_calls(partial(review_by_model, prime, lite=lite, advisers=advisers))
-        ),
+        reviewer=in_one_turn(skipping_harmless_calls(partial(review_by_model, prime, lite=lite, advisers=advisers))),
         responder=in_one_turn(respond, rules.responder),
         replies=rules.replies,
         lite=lite,

@@ -9,7 +9,7 @@ from support.packets import CONTEXT, FILES, packet
 from support.scripted_deciders import ScriptedResponder
 from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.deciders.choosing import language_deciders, reflex_deciders, token_counter, within_turn_budget
+from packetgate.deciders.choosing import in_one_turn, language_deciders, reflex_deciders, token_counter
 from packetgate.deciders.protocols import Answer
 from packetgate.models.llama.chat import LlamaCppModel
 from packetgate.models.model import Model
@@ -62,13 +62,13 @@ REFLEX = ScriptedResponder("by reflex")
 
 
 async def test_a_models_decision_is_used():
-    answer = await within_turn_budget(ScriptedResponder("by model"), REFLEX)(packet("Hi"), FILES, CONTEXT)
+    answer = await in_one_turn(ScriptedResponder("by model"), REFLEX)(packet("Hi"), FILES, CONTEXT)
     assert (answer.text, answer.is_fallback, answer.errors("respond")) == ("by model", False, ())
 
 
 async def test_reflex_decides_if_the_model_cannot():
     failing = _Failing(DecisionError("it rambled"))
-    answer = await within_turn_budget(failing, REFLEX)(packet("Hi"), FILES, CONTEXT)
+    answer = await in_one_turn(failing, REFLEX)(packet("Hi"), FILES, CONTEXT)
     assert (answer.text, answer.is_fallback, answer.fallback_reason) == ("by reflex", True, "it rambled")
     assert answer.errors("respond") == (StageError(stage="respond", message="it rambled"),)
 
@@ -76,4 +76,4 @@ async def test_reflex_decides_if_the_model_cannot():
 @pytest.mark.parametrize("error", [ModelError("no such file"), RuntimeError("a bug"), KeyError("another")])
 async def test_other_exceptions_are_raised(error: Exception):
     with pytest.raises(type(error)):
-        await within_turn_budget(_Failing(error), REFLEX)(packet("Hi"), FILES, CONTEXT)
+        await in_one_turn(_Failing(error), REFLEX)(packet("Hi"), FILES, CONTEXT)
