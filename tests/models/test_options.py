@@ -37,7 +37,7 @@ CASES = [
     Case("llamacpp:a.gguf?timeout=9", "timeout.*llamacpp models take .*n_threads"),
     Case("llamacpp:a.gguf?n_ctx=many", "n_ctx: Input should be a valid integer, not 'many'"),
     Case("openai:m?enable_thinking=yes", "enable_thinking: Input should be a valid boolean, not 'yes'"),
-    Case("openai:m?extra_body=3", "extra_body: Input should be a valid dictionary"),
+    Case("openai:m?extra_body=3", "extra_body: Input should be an object, not '3'"),
     Case("openai:m", "PACKETGATE_LITE_SEAD: unknown option 'sead': did you mean seed", {"LITE_SEAD": "1"}),
     Case("openai:m", "p.toml: models.lite.seed: Input should be a valid integer", table={"seed": "1"}),
     Case("openai:m", "p.toml: models.lite.sed: unknown option 'sed': did you mean seed", table={"sed": 1}),
