@@ -38,7 +38,6 @@ def facts_of(packet: CognitionPacket, catalogue: Catalogue, execution: Execution
         session_words=packet.session_words,
         earlier=packet.calls_with_results,
         other_texts=tuple(others),
-        picture=next((attachment.name for attachment in content.attachments if attachment.is_picture), ""),
         labels=packet.labels,
         can_ask=execution is not None and execution.thread_id is not None,
     )

@@ -1,13 +1,13 @@
 """What the gate knows about the request that a call serves."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from packetgate.gate.grants import Grant
 from packetgate.gate.provenance.flagging import origins_of
-from packetgate.gate.provenance.sources import SourceTexts, source_texts
+from packetgate.gate.provenance.sources import FreeText, OutputField, SourceTexts, UserWords, sources_in_call
 from packetgate.state.context import RoutingContext
 from packetgate.state.origins import SessionLabel
 from packetgate.state.routing import ToolCall
@@ -15,6 +15,7 @@ from packetgate.state.sections import Header
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.risk.call import with_risk
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.values import fold_text, plain_text
 
 CHOSEN_BY_CLIENT = "chosen by the client, which gave no reason"
 
@@ -56,8 +57,6 @@ class Facts:
     """The session's calls with a result, oldest first."""
     other_texts: tuple[tuple[str, str], ...] = ()
     """Attachments, earlier answers and messages that a client supplied: (source, text), newest first."""
-    picture: str = ""
-    """The name of an attached picture, in which a model may have read a value."""
     labels: tuple[SessionLabel, ...] = ()
     can_ask: bool = True
     """Whether anybody can be asked."""
@@ -69,15 +68,18 @@ class Facts:
     @cached_property
     def sources(self) -> SourceTexts:
         """The texts that the values of calls are traced to. Blocking: slow for large results."""
-        sources = source_texts(
-            user_words=self.session_words or self.words,
-            request=self.request or self.words,
+        user = UserWords(self.session_words or self.words)
+        found = [source for call in reversed(self.earlier) for source in sources_in_call(call, user)]
+        found += [FreeText(source, plain_text(text)) for source, text in self.other_texts]
+        return SourceTexts(
+            user=user,
+            request=fold_text(self.request or self.words),
+            fields=tuple(source for source in found if isinstance(source, OutputField)),
+            free_texts=tuple(source for source in found if isinstance(source, FreeText)),
+            labels={label.label: label.source for label in self.labels},
+            client_words=not self.are_user_words,
             earlier=self.earlier,
-            other_texts=self.other_texts,
-            labels=self.labels,
-            picture=self.picture,
         )
-        return sources if self.are_user_words else replace(sources, client_words=True)
 
     def traced_call(self, spec: ToolSpec, params: Mapping[str, Any]) -> ToolCall:
         """Return a call with its risk and the origins of its arguments. Blocking."""

@@ -4,18 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from packetgate.state.origins import ArgumentRole, OriginKind
-from packetgate.state.routing import ToolCall
 from packetgate.tools.text.argument_words import ACTIONS, WORDS
-from packetgate.tools.text.roles import is_id
-from packetgate.tools.text.values import (
-    find_words,
-    fold_text,
-    is_address,
-    leaves,
-    normalized_values_in,
-    normalized_values_of,
-)
 from packetgate.tools.text.verbs import READ_VERBS, WRITE_VERBS
 from packetgate.tools.text.words import STOP_WORDS, stem_of, words_in, words_of
 
@@ -33,14 +22,6 @@ DELEGATION = re.compile(
     r"\b(?:instructions?|tasks?|actions?|steps?|to-?dos?|orders?|directions?|what (?:it|they|he|she) says?)\b(?!\s*:)"
 )
 """A request of the user to follow the instructions in a document."""
-_ORDER = re.compile(
-    r"(?P<polite>(?:(?:can|could|will|would) you )?)(?:(?:please|now|i want you to) )*(?P<verb>[a-z-]+) (?P<rest>.*?)"
-    r"(?P<mark>[.!?]?)"
-)
-_SENTENCE_END = re.compile(r"[.!?;\u2026]\s|\.\.|\n")
-_CONTENT = re.compile(r"\b(?:about|that|saying)\b|:\s")
-"""Words after which an order says what the content is, and names no target any more."""
-_SEPARATORS = re.compile(r"[\s,:\"'()<>\u2018-\u201f]+")
 
 
 def asks_for_action(action: str, words: str, neighbours: Iterable[str] = ()) -> bool:
@@ -50,7 +31,7 @@ def asks_for_action(action: str, words: str, neighbours: Iterable[str] = ()) -> 
     object, or as the verb of the tool itself, it counts anywhere. It does not count if another of the server's tools,
     `neighbours`, fits verb and sentence better: "share the file" asks for `share_file`, not for `send_email`.
     """
-    own, verbs = stem_of(_own_verb(action)), _stems_of(action)
+    own, verbs = stem_of(_own_verb(action)), stems_of(action)
     if not verbs.isdisjoint(map(stem_of, _COMMAND.findall(words))):
         return True
     others = [one for one in neighbours if one != action and READ_VERBS.isdisjoint(words_of(one)[:1])]
@@ -74,7 +55,7 @@ def _fit(action: str, verb: str, words: frozenset[str], *, is_rival: bool = Fals
     own = _own_verb(action)
     nouns = {stem_of(word) for word in words_of(action) if word != own and word not in STOP_WORDS}
     has_noun = not nouns.isdisjoint(words)
-    if stem_of(verb) not in _stems_of(action) or (is_rival and len(nouns) > 1 and not has_noun):
+    if stem_of(verb) not in stems_of(action) or (is_rival and len(nouns) > 1 and not has_noun):
         return 0
     return (stem_of(own) == stem_of(verb)) + has_noun
 
@@ -97,7 +78,7 @@ def instruction_span(action: str, text: str) -> tuple[int, int] | None:
 
 def _verbs_in(action: str, text: str) -> Iterator[tuple[re.Match[str], bool]]:
     """Yield each verb of the action, with whether its place in the clause makes it an instruction."""
-    last, verbs, stems = "", _verbs_of(action), _stems_of(action)
+    last, verbs, stems = "", verbs_of(action), stems_of(action)
     for match in _WORD.finditer(text):
         word = match[0]
         is_plural = word.endswith("s") and word not in verbs  # a noun, or the verb of a report
@@ -107,47 +88,8 @@ def _verbs_in(action: str, text: str) -> Iterator[tuple[re.Match[str], bool]]:
         last = word
 
 
-def is_requested(call: ToolCall, words: str) -> bool:
-    """Return whether the user's message is one plain sentence that orders a call, and nothing else.
-
-    The sentence begins with a verb of the action. It states the call's destinations and ids; it need not state a path,
-    a default, or a field that the tool's server returned. Every other word is in a value of the call or in the tool's
-    name, or links such words. So no word can deny, limit, report or take back the order.
-    """
-    action, order = call.tool_name.partition(".")[2], _ORDER.fullmatch(fold_text(words))
-    if order is None or order["verb"] not in _verbs_of(action) or _SENTENCE_END.search(words.strip()):
-        return False
-    if order["mark"] == "?" and not order["polite"]:
-        return False
-    values = {name: [fold_text(str(leaf.value)) for leaf in leaves(value)] for name, value in call.params.items()}
-    head = _CONTENT.split(order["rest"])[0]
-    for name, texts in values.items():
-        if call.role_of(name) is ArgumentRole.DESTINATION or is_id(name):
-            origin = call.provenance.get(name)
-            is_known = call.is_from_server(name) or (origin is not None and origin.kind is OriginKind.DEFAULT)
-            unstated = [text for text in texts if find_words(head, text) < 0]
-            if not is_known and any("/" not in text or is_address(text) for text in unstated):
-                return False
-    texts = [text for part in values.values() for text in part]
-    stated = {value for text in texts for values_ in normalized_values_of(text) for value in values_}
-    spans = [span for value, span in normalized_values_in(order["rest"]).items() if value in stated]
-    rest = "".join(
-        " " if any(start <= at < end for start, end in spans) else char for at, char in enumerate(order["rest"])
-    )
-    known = {
-        *_stems_of(action),
-        *map(stem_of, [*words_of(action), *WORDS["links"]]),
-        *(part for text in texts for part in _parts(text) | {*map(stem_of, words_in(text))}),
-    }
-    return known.issuperset(_parts(rest))
-
-
-def _parts(text: str) -> set[str]:
-    return {stem_of(part.rstrip(".!?")) for part in _SEPARATORS.split(text)} - {""}
-
-
 @lru_cache(maxsize=4_096)
-def _verbs_of(action: str) -> frozenset[str]:
+def verbs_of(action: str) -> frozenset[str]:
     """Return the verb in a tool's name, and all verbs that ask for the same action, as "comment" for `add_comment`."""
     own = _own_verb(action)
     others = WRITE_VERBS.intersection(words_of(action)) if own in ACTIONS["create"] else ()
@@ -155,8 +97,9 @@ def _verbs_of(action: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=4_096)
-def _stems_of(action: str) -> frozenset[str]:
-    return frozenset(map(stem_of, _verbs_of(action)))
+def stems_of(action: str) -> frozenset[str]:
+    """Return the stems of these verbs."""
+    return frozenset(map(stem_of, verbs_of(action)))
 
 
 def _own_verb(action: str) -> str:

@@ -1,20 +1,19 @@
 """Trace each value of a call to the texts that contain it, and flag the arguments that the user must see."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from packetgate.gate.provenance.actions import DELEGATION, asks_for_action, instruction_span, is_removal
-from packetgate.gate.provenance.flow import flow_flags
 from packetgate.gate.provenance.sources import FlagReason, SourceTexts, TextPlace
 from packetgate.gate.provenance.workspace import WorkspaceChange, workspace_change
 from packetgate.state.origins import ArgumentRole, FlowLabel, Origin, OriginKind
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.call import judge_call
-from packetgate.tools.spec.hosts import host_in
+from packetgate.tools.spec.hosts import fits_host, host_in
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.text.roles import role_of, secret_reference_in
+from packetgate.tools.text.roles import names_address, role_of, secret_reference_in
 from packetgate.tools.text.values import (
     Leaf,
     NormalizedValue,
@@ -23,17 +22,29 @@ from packetgate.tools.text.values import (
     fold_text,
     is_account,
     is_address,
+    is_mail,
+    keys_in,
     leaves,
     normalized_values_of,
     phrases_in,
     plain_text,
 )
+from packetgate.tools.text.words import words_of
 
 WHOLE_CALL = ""
 """Key of a flag for the whole call, used if the call has no argument to flag."""
 _LEAST_TRUSTED_LAST = (OriginKind.USER, OriginKind.DEFAULT, OriginKind.STRUCTURED, OriginKind.NOBODY, OriginKind.TEXT)
 _SEPARATOR = re.compile(r"\s*[,;\n]\s*")
 _ABSENT = object()
+_COUNTERS = frozenset(
+    "count depth first index length limit max maximum num offset page pages per results size skip start top".split()
+)
+_MAX_COUNT = 1_000_000
+_AUTHORITY_END = re.compile(r"[/?#]")
+_PORT = re.compile(r":(?!80$|443$)(\d+)$")
+_LOCAL_FILE = re.compile(r"file:///[^/\\]", re.IGNORECASE)
+_NETWORK_PATH = re.compile(r"file://(?!/[^/\\])|[/\\]{2}", re.IGNORECASE)
+"""A path that reaches another machine on some systems, such as `//host/share` and its form with backslashes."""
 _MAX_PARTS = 200
 
 
@@ -55,8 +66,10 @@ class _Trace:
 def origins_of(params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts) -> dict[str, Origin]:
     """Return the origin of each argument, with the reason if it is flagged. Blocking: slow for large sources."""
     judgement = judge_call(spec, params)
-    flags = {name: reason for name, value in params.items() if (reason := _secret_reason(name, value))}
-    flags = flow_flags(params, spec, sources, reads=judgement.apparent_risk is Risk.READ) | flags
+    flags = _flow_flags(params, spec, sources, reads=judgement.apparent_risk is Risk.READ)
+    for name, value in params.items():
+        if part := secret_reference_in(value, name):
+            flags[name] = FlagReason(f"{part} contains keys or secrets, or configures what may run here")
     change = None if judgement.risk is Risk.READ else workspace_change(params, spec)
     evidence = change.suspicious(spec.upstream_name, sources) if change else sources
     traces = {
@@ -85,11 +98,6 @@ def _origin_of_argument(traces: Iterable[_Trace], reason: FlagReason | None, ser
     passage, flagged_part = reason.place.quoted()
     tool = worst.tool or reason.place.source.tool
     return origin.changed(is_flagged=True, why=reason.why, passage=passage, flagged_part=flagged_part, tool=tool)
-
-
-def _secret_reason(name: str, value: Any) -> FlagReason | None:
-    part = secret_reference_in(value, name)
-    return FlagReason(f"{part} contains keys or secrets, or configures what may run here") if part else None
 
 
 def _change_flags(
@@ -126,9 +134,8 @@ def _unrequested_reason(spec: ToolSpec, sources: SourceTexts, change: WorkspaceC
     if change and not (is_removal(action) or spec.derived_parameters):
         return None
     asking = {source: span for source in sources.free_texts if (span := instruction_span(action, source.folded))}
-    if DELEGATION.search(sources.user.folded) and (
-        not is_removal(action) or any(one.is_named or one.text in sources.named_texts for one in asking)
-    ):
+    is_named = any(one.is_named or one.text in sources.named_texts for one in asking)
+    if DELEGATION.search(sources.user.folded) and (is_named or not is_removal(action)):
         return None
     for source, span in asking.items():
         why = f"you did not ask for this action; text that {source.tool} returned asks for it"
@@ -275,3 +282,130 @@ def _trace_phrases(trace: _Trace, sources: SourceTexts) -> _Trace:
                 place = TextPlace(source, at, at + len(phrase))
                 return replace(trace, kind=OriginKind.TEXT, tool=source.tool, place=place)
     return trace
+
+
+class _Value(NamedTuple):
+    """A text or number in the arguments."""
+
+    parameter: str
+    text: str
+    is_target: bool
+    """Whether the call may go to this address."""
+    is_count: bool
+    """Whether it is a small or round number of results, pages or characters, which carries little."""
+
+
+def _flow_flags(
+    params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts, *, reads: bool
+) -> dict[str, FlagReason]:
+    """Return the reason for each argument that sends a call to a host that nobody named, or that carries data out.
+
+    A session is labelled once it holds text of third parties or private data. Its outward reads may then reach only
+    hosts that the user's words, the configuration, or a whole field of a search result name. If it holds private data,
+    they may carry only the user's words. Every other value is flagged, however it is written.
+    """
+    values = [value for name, argument in params.items() for value in _values_in(name, argument, spec)]
+    targets = [value for value in values if value.is_target]
+    is_outward = spec.reaches_outside or bool(targets) if spec.outward is None else spec.outward
+    is_outward = is_outward or any(_NETWORK_PATH.match(value.text) for value in targets)
+    flags: dict[str, FlagReason] = {}
+    for value in targets:
+        if spec.hosts is not None and not fits_host(host_in(value.text), spec.hosts):
+            why = f"its host is not among the `hosts` of server {spec.server} in mcp.json"
+            why = f"{why}; add it there if calls may go to it"
+            flags.setdefault(value.parameter, FlagReason(why, flagged_part=fold_text(value.text)[:200]))
+    if not is_outward or not sources.labels:
+        return flags
+    # other arguments may complete an address that has no scheme
+    is_split = any("://" not in value.text for value in targets)
+    carries_freely = bool(spec.hosts) and not targets
+    for value in values:
+        reason = _host_reason(value, spec, sources, reads=reads)
+        if reason is None and reads and not carries_freely and (FlowLabel.PRIVATE in sources.labels or is_split):
+            reason = _carried_reason(value, spec, sources)
+        if reason is not None:
+            flags.setdefault(value.parameter, reason)
+    return flags
+
+
+def _values_in(name: str, argument: Any, spec: ToolSpec) -> Iterator[_Value]:
+    """Yield the values of an argument that the call chooses freely."""
+    schema = spec.parameters.get(name, {})
+    items = schema.get("items")
+    choices = schema.get("enum") or (items.get("enum") if isinstance(items, dict) else None) or []
+    fixed = ["", schema.get("default", _ABSENT), schema.get("const", _ABSENT), *choices]
+    declared = {*keys_in(schema)}
+    for key in keys_in(argument):
+        if key and key not in declared:
+            yield _Value(name, key, "://" in key, is_count=False)
+    for leaf in leaves(argument, name):
+        if isinstance(leaf.value, bool) or leaf.value in fixed:
+            continue
+        text = str(leaf.value)
+        is_link = "://" in text or _NETWORK_PATH.match(text) is not None or is_address(plain_text(text))
+        is_link = is_link and not _LOCAL_FILE.match(text)
+        is_target = not is_mail(text) and (is_link or names_address(leaf.keys, schema))
+        is_round = isinstance(leaf.value, int) and 0 <= leaf.value <= _MAX_COUNT and len(text.rstrip("0")) <= 2
+        yield _Value(name, text, is_target, is_round and bool(_COUNTERS & {*words_of(leaf.keys[-1])}))
+
+
+def _host_reason(value: _Value, spec: ToolSpec, sources: SourceTexts, *, reads: bool) -> FlagReason | None:
+    """Return a reason if a value names a host, or may name one, and nobody else named this host."""
+    texts = [value.text] if value.is_target else addresses_in(plain_text(value.text)) if reads else []
+    for text in texts:
+        if not is_mail(text) and not _is_stated(text, spec, sources, reads=reads):
+            host = host_in(text)
+            if not (sources.destinations.domain_of(host) or fits_host(host, spec.hosts or ())):
+                place, field = _first_place(text, sources), sources.fields_by_value.get(fold_text(text))
+                cause = "you did not name this host"
+                if place is not None:
+                    cause = f"this address appears only in text that {place.source.tool} returned"
+                elif field is not None:
+                    cause = f"this address comes from output of {field.tool}"
+                way_out = f"name the host in your request, or add it to `hosts` of server {spec.server} in mcp.json"
+                why = f"{cause}, and {_labels_text(sources)}; {way_out}"
+                return FlagReason(why, place, fold_text(text)[:200])
+    return None
+
+
+def _is_stated(text: str, spec: ToolSpec, sources: SourceTexts, *, reads: bool) -> bool:
+    """Return whether the user, or a field that may name a destination, states a whole value."""
+    if find_words(sources.destinations.text, text) >= 0 or sources.is_listed(text, spec.server):
+        return True
+    field = sources.fields_by_value.get(fold_text(text))
+    if field is None or field.is_free_text:
+        return False
+    return not reads or (sources.is_server_field(field.text, spec.server) and not is_address(plain_text(text)))
+
+
+def _carried_reason(value: _Value, spec: ToolSpec, sources: SourceTexts) -> FlagReason | None:
+    """Return a reason if a value carries more than the user's words to a host that is not in the configuration."""
+    words = sources.destinations
+    if value.is_count or _is_stated(value.text, spec, sources, reads=True):
+        return None
+    carried = [value.text]
+    if value.is_target:
+        host = host_in(value.text)
+        if fits_host(host, spec.hosts or ()):
+            return None
+        subdomain = host.removesuffix(words.domain_of(host)).removeprefix("www.")
+        address = value.text.partition("://")[2] or value.text
+        authority, *path = _AUTHORITY_END.split(address, maxsplit=1)
+        port = _PORT.search(authority)
+        carried = [subdomain, port[1] if port else "", *path]
+    if all(map(words.cover, carried)):
+        return None
+    why = (
+        f"it sends words outside that are not yours, and {_labels_text(sources)}; use these words in your request, or "
+        f"set `hosts` of server {spec.server} in mcp.json"
+    )
+    return FlagReason(why, _first_place(value.text, sources), fold_text(value.text)[:200])
+
+
+def _labels_text(sources: SourceTexts) -> str:
+    held = " and ".join(f"{label.meaning} (from {source})" for label, source in sources.labels.items())
+    return f"the session holds {held}"
+
+
+def _first_place(text: str, sources: SourceTexts) -> TextPlace | None:
+    return next(sources.places_of(fold_text(text)), None)

@@ -4,15 +4,15 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from itertools import islice, product
+from itertools import product
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote_plus
 
-from packetgate.state.origins import FlowLabel, SessionLabel
+from packetgate.state.origins import FlowLabel
 from packetgate.state.printing import escaped
 from packetgate.state.routing import Risk, ToolCall, ToolResult
 from packetgate.tools.spec.hosts import host_in
@@ -158,10 +158,6 @@ class UserWords:
         """Return whether the user's words contain all words of a folded text in a row."""
         return find_words(self.folded, text) >= 0
 
-    def state(self, text: str) -> bool:
-        """Return whether the user wrote exactly this text, as separate words."""
-        return find_words(self.text, text) >= 0
-
     @cached_property
     def _hosts(self) -> frozenset[str]:
         addresses = (part.strip(".:!?*_~-") for part in _ADDRESS_SEPARATORS.split(self.text))
@@ -220,8 +216,6 @@ class SourceTexts:
     """The user's words that may ask for the next call, folded."""
     fields: tuple[OutputField, ...] = ()
     free_texts: tuple[FreeText, ...] = ()
-    picture: str = ""
-    """Name of a picture that the user attached; a model may read values in it."""
     labels: Mapping[FlowLabel, str] = field(default_factory=dict)
     """What the session holds, with the tool, attachment or message that it came from."""
     client_words: bool = False
@@ -241,14 +235,12 @@ class SourceTexts:
 
     def places_of(self, *texts: str) -> Iterator[TextPlace]:
         """Yield the places of folded texts in free text, at most `_MAX_PLACES`."""
-        return islice(self._all_places_of(texts), _MAX_PLACES)
-
-    def _all_places_of(self, texts: Iterable[str]) -> Iterator[TextPlace]:
+        left = _MAX_PLACES
         for source, text in product(self.free_texts, texts):
             at = find_words(source.folded, text)
-            while at >= 0:
+            while at >= 0 and left:
                 yield TextPlace(source, at, at + len(text))
-                at = find_words(source.folded, text, at + 1)
+                at, left = find_words(source.folded, text, at + 1), left - 1
 
     def places_of_values(self, *options: Iterable[NormalizedValue]) -> Iterator[TextPlace]:
         """Yield the first place in each free text of one of these numbers, accounts or dates, in any notation."""
@@ -296,45 +288,12 @@ def _word_form(word: str) -> str:
     return stem_of(lower) if len(lower) > 3 and lower.isalpha() else lower
 
 
-def source_texts(
-    *,
-    user_words: str,
-    request: str,
-    earlier: Sequence[ToolCall] = (),
-    other_texts: Iterable[tuple[str, str]] = (),
-    labels: Iterable[SessionLabel] = (),
-    picture: str = "",
-) -> SourceTexts:
-    """Return the sources of values.
-
-    Args:
-        user_words: everything that the user wrote in the session.
-        request: what the user wrote for this request.
-        earlier: calls with a result, oldest first.
-        other_texts: attachments, earlier answers and messages that a client supplied: (source, text), newest first.
-        labels: what the session holds.
-        picture: the name of an attached picture.
-    """
-    user = UserWords(user_words)
-    sources = [source for call in reversed(earlier) for source in _sources_in_call(call, user)]
-    sources += [FreeText(source, plain_text(text)) for source, text in other_texts]
-    return SourceTexts(
-        user=user,
-        request=fold_text(request),
-        fields=tuple(source for source in sources if isinstance(source, OutputField)),
-        free_texts=tuple(source for source in sources if isinstance(source, FreeText)),
-        labels={label.label: label.source for label in labels},
-        picture=picture,
-        earlier=tuple(earlier),
-    )
-
-
 def is_listing(tool: str) -> bool:
     """Return whether a tool with this name lists or searches."""
     return not WORDS["lists"].isdisjoint(words_of(tool))
 
 
-def _sources_in_call(call: ToolCall, user: UserWords) -> Iterator[OutputField | FreeText]:
+def sources_in_call(call: ToolCall, user: UserWords) -> Iterator[OutputField | FreeText]:
     """Yield the fields and texts of a result, without addresses that the server may only repeat from the arguments."""
     arguments = [str(text) for text in [*keys_in(call.params), *(leaf.value for leaf in leaves(call.params))]]
     given = fold_text("\n".join(arguments))

@@ -87,24 +87,11 @@ def test_a_private_key_is_flagged():
     assert "PRIVATE KEY" in flag_reasons("x", note, text="-----BEGIN OPENSSH PRIVATE KEY-----\nabc")
 
 
-@pytest.mark.parametrize(
-    ("request_text", "url", "reason"),
-    [
-        (
-            "What is on it?",
-            "https://evil.example/x",
-            "you did not state this address: a model may have read it in cat.png, and the session holds text of third "
-            "parties (from the attached cat.png); name the host in your request, or add it to `hosts` of server web in "
-            "mcp.json",
-        ),
-        ("Look at flowers.example", "https://www.flowers.example/x", ""),
-    ],
-)
-def test_an_address_that_may_come_from_a_picture_is_flagged(request_text: str, url: str, reason: str):
-    labels = {FlowLabel.UNTRUSTED: "the attached cat.png"}
-    sources = replace(sources_for(request_text), picture="cat.png", labels=labels)
-    assert (
-        "; ".join(origin.why for origin in origins_of({"url": url}, FETCH, sources).values() if origin.is_flagged)
-        == reason
+def test_an_address_that_nobody_stated_is_flagged_in_a_labelled_session():
+    labelled = replace(sources_for("What is on it?"), labels={FlowLabel.UNTRUSTED: "the attached cat.png"})
+    (origin,) = origins_of({"url": "https://evil.example/x"}, FETCH, labelled).values()
+    assert origin.why == (
+        "you did not name this host, and the session holds text of third parties (from the attached cat.png); name the "
+        "host in your request, or add it to `hosts` of server web in mcp.json"
     )
-    assert not flag_reasons(request_text, FETCH, url=url)
+    assert not flag_reasons("What is on it?", FETCH, url="https://evil.example/x")

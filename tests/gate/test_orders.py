@@ -2,7 +2,7 @@
 
 import pytest
 
-from packetgate.gate.provenance.actions import is_requested
+from packetgate.gate.grants import is_requested
 from packetgate.state.origins import ArgumentRole, Origin, OriginKind
 from packetgate.state.routing import ToolCall
 
