@@ -15,7 +15,7 @@ from mcp_types import Tool
 from benchmarks.risk.data import catalogue, data_folder, labelled
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.call import judge_call
-from packetgate.tools.risk.registry import SHIPPED, read_registry
+from packetgate.tools.risk.registry import load_registry
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.toolsets.servers.specs import spec_of
 
@@ -43,9 +43,9 @@ def main() -> int:
         calls = [judge_call(_spec(tools[row["tool"]] if "tool" in row else row), row["call"]) for row in rows]
         unconfirmed = sum(call.is_unconfirmed_read for call in calls)
         false_reads += _report(f"{name}, calls that change something", [call.risk for call in calls], unconfirmed)
-    known = [label for server in read_registry(SHIPPED).servers for label in server.tools.values()]
+    known = [label for server in load_registry().servers for label in server.tools.values()]
     reads = sum(label.risk is Risk.READ for label in known)
-    print(f"\n{read_registry(SHIPPED).description}: {reads} reads, none of them asked about")
+    print(f"\n{load_registry().description}: {reads} reads, none of them asked about")
     return int(false_reads > 0)
 
 

@@ -1,8 +1,7 @@
-"""`python -m benchmarks.risk.registry`: build, sign and check the registry of known servers.
+"""`python -m benchmarks.risk.registry`: build and check the registry of known servers.
 
-`build LABELS KEY` makes the shipped registry of the files in a folder of labels, and signs it with the private key in
-the file KEY, which is made if it does not exist. A file of labels holds `package`, `version`, `source`, `definitions`
-(the tools as the server lists them), and `tools`: for each tool its risk, and why.
+`build LABELS` makes the shipped registry of the files in a folder of labels. A file of labels holds `package`,
+`version`, `source`, `definitions` (the tools as the server lists them), and `tools`: for each tool its risk, and why.
 
 `check [PACKAGE ...]` starts the servers anew with their labelled version, and compares their tools with the registry.
 """
@@ -16,17 +15,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from packaging.version import Version
 
-from packetgate.tools.risk.registry import (
-    PUBLIC_KEY,
-    SHIPPED,
-    KnownServer,
-    definition_digest,
-    read_registry,
-    signed_bytes,
-)
+from packetgate.tools.risk.registry import SHIPPED, KnownServer, definition_digest, load_registry
 from packetgate.toolsets.servers.config import McpConfig, ServerConfig, read_server_entry
 from packetgate.toolsets.servers.definitions import usable_tools
 from packetgate.toolsets.servers.opening import open_hub
@@ -37,19 +28,14 @@ _STARTS = Path(__file__).with_name("registry_starts.json")
 _PATIENCE_S = 240.0
 
 
-def build(labels: Path, key_file: Path) -> int:
-    """Write and sign the registry; its version is one more than that of the shipped file."""
-    key = _private_key(key_file)
-    public_key = key.public_key().public_bytes_raw().hex()
-    if public_key != PUBLIC_KEY:
-        sys.exit(f"the key of {key_file} is not the product's: PUBLIC_KEY of registry.py would have to be {public_key}")
+def build(labels: Path) -> int:
+    """Write the registry; its version is one more than that of the shipped file."""
     servers = [server for path in sorted(labels.glob("*.json")) for server in _servers_in(path)]
     old = json.loads(SHIPPED.read_text("utf-8")) if SHIPPED.exists() else {}
     if servers != old.get("servers"):
         document = {"version": old.get("version", 0) + 1, "servers": servers}
-        document["signature"] = key.sign(signed_bytes(document)).hex()
         SHIPPED.write_text(json.dumps(document, indent=0, sort_keys=True, ensure_ascii=True) + "\n", "utf-8")
-    registry = read_registry(SHIPPED)
+    registry = load_registry()
     tools = [label for server in registry.servers for label in server.tools.values()]
     risks = {risk: sum(label.risk == risk for label in tools) for risk in ("read", "write", "execute")}
     print(f"version {registry.version}: {len(registry.servers)} servers, {len(tools)} tools: {risks}")
@@ -96,18 +82,9 @@ def _labelled(path: Path, definitions: list[Any], labels: Mapping[str, Any]) -> 
         yield name, {"digest": digest, **{field: value for field, value in label.items() if value is not None}}
 
 
-def _private_key(path: Path) -> Ed25519PrivateKey:
-    if path.exists():
-        return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(path.read_text("ascii").strip()))
-    key = Ed25519PrivateKey.generate()
-    path.touch(mode=0o600)
-    path.write_text(key.private_bytes_raw().hex() + "\n", "ascii")
-    return key
-
-
 async def check(packages: list[str]) -> int:
     """Start servers, and print whose tools match. Return 1 if a tool that a started server lists does not match."""
-    registry, listed, different, asked = read_registry(SHIPPED), 0, 0, 0
+    registry, listed, different, asked = load_registry(), 0, 0, 0
     starts = json.loads(_STARTS.read_text("utf-8"))
     for server in registry.servers:
         if packages and server.package not in packages:
@@ -142,10 +119,9 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     building = commands.add_parser("build")
     building.add_argument("labels", type=Path)
-    building.add_argument("key", type=Path)
     commands.add_parser("check").add_argument("packages", nargs="*")
     given = parser.parse_args()
-    sys.exit(build(given.labels, given.key) if given.command == "build" else asyncio.run(check(given.packages)))
+    sys.exit(build(given.labels) if given.command == "build" else asyncio.run(check(given.packages)))
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ def check_settings_files(settings: "Settings") -> "Settings":
 
     config = load_config(settings.config_path, settings.root)
     sandbox = sandbox_settings(load_preferences(settings.preferences_path), settings)
-    note = confinement_note(config, sandbox, load_registry(settings.registry_path)) if config.servers else ""
+    note = confinement_note(config, sandbox, load_registry()) if config.servers else ""
     for line in [*config.entry_problems, *([note] if note else [])]:
         typer.echo(f"packetgate: {line}", err=True)
     return settings

@@ -18,7 +18,7 @@ from packetgate.toolsets.servers.confined import confinement_note
 _settings = Settings()
 _preferences = load_preferences(_settings.preferences_path)  # reports errors of the file at the start
 _config = load_config(_settings.config_path, _settings.root)
-_registry = load_registry(_settings.registry_path)
+_registry = load_registry()
 _note = confinement_note(_config, sandbox_settings(_preferences, _settings), _registry)
 for _line in [*_config.entry_problems, *([_note] if _note else [])]:
     logging.getLogger(__name__).warning("%s", _line)

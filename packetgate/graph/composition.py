@@ -129,7 +129,6 @@ async def make_hub(settings: Settings, config: McpConfig, *, caller_reads_result
         kept=result_store(settings),
         ranker=ranker.kept_in(settings.vectors_path) if ranker else None,
         caller_reads_results=caller_reads_results,
-        registry_file=settings.registry_path,
         undo=UndoStore(settings.undo_path),
         other_servers=plugged_servers(installed(), settings.root),
     )

@@ -4,9 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-_OWN_FILES = (
-    "packetgate.db* vectors.db* history leases logs shown kept undo.* servers missing writable registry.json".split()
-)
+_OWN_FILES = "packetgate.db* vectors.db* history leases logs shown kept undo.* servers missing writable".split()
 
 
 def private_folder(path: Path) -> None:

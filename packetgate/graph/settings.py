@@ -117,11 +117,6 @@ class Settings(BaseSettings):
         return self.home / "vectors.db"
 
     @property
-    def registry_path(self) -> Path:
-        """The registry of known servers that replaces the shipped one, if it is newer and its signature is valid."""
-        return self.home / "registry.json"
-
-    @property
     def logs_path(self) -> Path:
         """Folder of the servers' logs."""
         return self.home / "logs"

@@ -1,4 +1,4 @@
-"""Past calls, read from the journal: those that a person decided, and those that were proposed."""
+"""The past calls that a person decided, read from the journal."""
 
 from contextlib import suppress
 from datetime import timedelta
@@ -9,7 +9,6 @@ from packetgate.graph.journal import DatabaseJournal
 from packetgate.state.base import now
 from packetgate.state.sections import ApprovalOutcome
 from packetgate.tools.calibration import AnsweredCall
-from packetgate.tools.policy.trial import ProposedCall
 
 _DECIDED = {f"call_{outcome}": outcome for outcome in ApprovalOutcome}
 _RIGHT = {
@@ -33,16 +32,4 @@ async def answered_calls(journal: DatabaseJournal, days: int) -> list[AnsweredCa
                 reviews[key] = detail["kind"], detail["stated"]
     return [
         AnsweredCall(*review, _RIGHT[answers[key]]) for key, review in reviews.items() if answers.get(key) in _RIGHT
-    ]
-
-
-async def proposed_calls(journal: DatabaseJournal, days: int) -> list[ProposedCall]:
-    """Return the calls that were proposed in the last `days`, oldest first."""
-    rows = await journal.event_entries("turn_opened", "call_proposed", since=now() - timedelta(days=days))
-    channels = {row.entry.packet_id: str(row.entry.detail["channel"]) for row in rows if "channel" in row.entry.detail}
-    return [
-        ProposedCall(row.at, str(row.entry.detail["tool_name"]), params, channels.get(row.entry.packet_id, "unknown"))
-        for row in rows
-        if row.entry.event == "call_proposed"
-        if isinstance(params := row.entry.detail.get("params"), dict)
     ]

@@ -53,19 +53,3 @@ def test_by_default_nothing_is_remembered(cli: CommandLine):
     assert refused.status == 3
     assert not (cli.folder / "a.txt").exists()
     assert "remember = never" in cli.run("policy").out
-
-
-def test_rules_are_tried_on_the_calls_of_the_journal(ruled: CommandLine):
-    ruled.run(*ASK, 'Write "hello" to drafts/a.txt')
-    ruled.run(*ASK, 'Write "hello" to b.txt')
-    before = sorted(ruled.folder.rglob("*"))
-    match, near = json.loads(ruled.run("policy", "--test", "--json").out)
-    assert (match["params"]["path"], match["outcome"]) == ("drafts/a.txt", "allow")
-    assert (near["params"]["path"], near["outcome"], near["channel"]) == ("b.txt", "not, because of path", "terminal")
-    (ruled.folder / "packetgate.toml").write_text(POLICY.replace("drafts/*", "*.txt"))
-    match, near = json.loads(ruled.run("policy", "--test", "--json").out)
-    assert (match["params"]["path"], near["params"]["path"]) == ("b.txt", "drafts/a.txt")
-    shown = ruled.run("policy", "--test").out
-    assert "not, because of path" in shown
-    assert "2 calls in the last 30 days" in shown
-    assert sorted(ruled.folder.rglob("*")) == before

@@ -31,21 +31,16 @@ from packetgate.graph.composition import model_names, model_pool, open_tools
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
-from packetgate.graph.usage import proposed_calls
 from packetgate.models.options import MODEL
 from packetgate.ranking.store import delete_uses
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError
-from packetgate.state.printing import counted, printable, shorten
+from packetgate.state.printing import counted, printable
 from packetgate.state.routing import Risk
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import load_preferences
-from packetgate.tools.policy.trial import try_rules
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.toolsets.builtin.appeared import confirm as confirm_file
-
-_TRIAL_DAYS = 30
-_MAX_SHOWN_CALLS = 5
 
 
 async def tools(
@@ -150,23 +145,15 @@ async def policy(
         str | None,
         typer.Option("--clear-labels", help="The conversation of this proxy client begins anew: forget what it read."),
     ] = None,
-    test: Annotated[
-        bool, typer.Option("--test", help="Show which calls of the last 30 days each rule matches. Changes nothing.")
-    ] = False,
     confirm: Annotated[
         Path | None, typer.Option("--confirm", help="Use a settings file that confined programs may have written.")
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """List the policy rules, remembered answers, and labels of the proxy's clients.
-
-    --test reads the file as it is now, so that you can try a rule before a running Packetgate reads it.
-    """
+    """List the policy rules, remembered answers, and labels of the proxy's clients."""
     settings = settings_from(local=True)
     journal = open_journal(settings)
-    if test:
-        await _test_rules(settings, as_json=as_json)
-    elif clear_labels is not None:
+    if clear_labels is not None:
         if not await ClientLabels(journal).clear(clear_labels):
             raise RequestError(f"the proxy's client {clear_labels!r} has no label: `packetgate policy` lists them")
         say(f"client {clear_labels} has no labels", "")
@@ -203,31 +190,6 @@ async def _list_policy(settings: Settings, *, every: bool, as_json: bool) -> Non
         where = settings.preferences_path or "no packetgate.toml"
         totals = f"{counted(len(configured.rules), 'rule')}, {counted(len(grants), 'grant')}"
         say(f"{totals}; remember = {configured.remember} ({where})")
-
-
-async def _test_rules(settings: Settings, *, as_json: bool) -> None:
-    rules = load_preferences(settings.preferences_path).policy.rules
-    calls = await proposed_calls(open_journal(settings), _TRIAL_DAYS)
-    rows: list[dict[str, Any]] = []
-    for number, trial in enumerate(try_rules(rules, calls)):
-        matches = [(call, trial.rule.effect.value) for call in trial.matches]
-        near_misses = [(call, f"not, because of {part}") for call, part in trial.near_misses]
-        found = [*matches, *near_misses]
-        if not as_json:
-            say(f"rule {number}: {trial.rule.line}", "bold")
-            say(f"  matches: {len(matches)}, near misses: {len(near_misses)}", "")
-            found = [*matches[:_MAX_SHOWN_CALLS], *near_misses[:_MAX_SHOWN_CALLS]]
-        rows += [{"rule": number, "outcome": outcome, **asdict(call)} for call, outcome in found]
-    columns: rendering.Columns = {
-        "rule": "rule",
-        "outcome": "outcome",
-        "when": lambda row: f"{row['at'].astimezone():%Y-%m-%d %H:%M}",
-        "channel": "channel",
-        "call": lambda row: shorten(f"{row['tool']} {json.dumps(row['params'], ensure_ascii=False)}"),
-    }
-    print_rows(rows, columns, as_json=as_json)
-    if not as_json:
-        say(f"{counted(len(rules), 'rule')}, {counted(len(calls), 'call')} in the last {_TRIAL_DAYS} days")
 
 
 def _grant_state(grant: GrantStatus) -> str:

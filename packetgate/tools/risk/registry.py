@@ -13,18 +13,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict
 
 from packetgate.state.routing import Risk
 from packetgate.tools.spec.tool_spec import digest_of
 
 SHIPPED = Path(__file__).with_name("registry.json")
-PUBLIC_KEY = "8d6c86bd004348708ff0b865729f674e39b3cde8f21c009d314d1720838a25d8"
-"""Ed25519 key that verifies the signature of a registry."""
-
-_MAX_BYTES = 20_000_000
 _PROSE = frozenset({"title", "description", "examples", "$comment"})
 _SCHEMAS_BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _VALUES = frozenset({"enum", "const", "default", "required"})
@@ -97,15 +93,6 @@ class KnownServer(BaseModel):
     source: str = ""
     tools: dict[str, ToolLabel]
 
-    @field_validator("versions")
-    @classmethod
-    def _check_versions(cls, versions: str) -> str:
-        try:
-            SpecifierSet(versions)
-        except InvalidSpecifier as error:
-            raise ValueError(str(error)) from error
-        return versions
-
     def covers(self, launched: "LaunchedPackage", reported_version: str) -> bool:
         """Return whether the entry holds for a launched server.
 
@@ -146,17 +133,13 @@ class Registry:
 
     version: int = 0
     servers: tuple[KnownServer, ...] = ()
-    source: str = "none"
-    """`shipped`, or the path of the file."""
-    problem: str = ""
-    """Why a file was refused; empty if none was."""
 
     @property
     def description(self) -> str:
-        """The version, size and source as text for users."""
+        """The version and size as text for users."""
         tools = sum(len(server.tools) for server in self.servers)
         servers = len({server.package for server in self.servers})
-        return f"version {self.version}, {self.source}: {servers} known servers with {tools:,} labelled tools"
+        return f"version {self.version}: {servers} known servers with {tools:,} labelled tools"
 
     def confirmation(
         self, launched: LaunchedPackage | None, reported_version: str, name: str, schema: Mapping[str, Any]
@@ -174,60 +157,11 @@ def definition_digest(name: str, schema: Mapping[str, Any]) -> str:
     return digest_of([name, _without_prose(schema)])
 
 
-def load_registry(own: Path | None = None) -> Registry:
-    """Return the shipped registry, or the registry in the file `own` if it is newer. Blocking.
-
-    A file without a valid signature is refused, and `problem` says so.
-    """
-    shipped = _shipped()
-    if own is None or not own.exists():
-        return shipped
-    try:
-        newer = read_registry(own)
-    except (OSError, ValueError) as error:
-        problem = (
-            f"{own}: {error}; the shipped registry (version {shipped.version}) is used. Remove the file, or replace it "
-            "by a registry as it was published"
-        )
-        return Registry(shipped.version, shipped.servers, shipped.source, problem)
-    return newer if newer.version > shipped.version else shipped
-
-
-def read_registry(path: Path) -> Registry:
-    """Return the registry of a file.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: the file is not a registry, or its signature is not valid.
-    """
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    if path.stat().st_size > _MAX_BYTES:
-        raise ValueError(f"not a registry: larger than {_MAX_BYTES:,} bytes")
-    try:
-        document = json.loads(path.read_text("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"not a registry: {error}") from error
-    signature = document.pop("signature", None) if isinstance(document, dict) else None
-    if not isinstance(signature, str) or not isinstance(document.get("version"), int):
-        raise ValueError("not a registry: it has no version or no signature")  # noqa: TRY004 - a file's content
-    try:
-        Ed25519PublicKey.from_public_bytes(bytes.fromhex(PUBLIC_KEY)).verify(
-            bytes.fromhex(signature), signed_bytes(document)
-        )
-    except (InvalidSignature, ValueError) as error:
-        raise ValueError("the signature is not valid") from error
-    try:
-        servers = tuple(KnownServer.model_validate(server) for server in document.get("servers", ()))
-    except ValidationError as error:
-        raise ValueError(f"not a registry for this version of Packetgate: {error.errors()[0]['msg']}") from error
-    return Registry(document["version"], servers, "shipped" if path == SHIPPED else str(path))
-
-
-def signed_bytes(document: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a registry that its signature covers: everything but the signature."""
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+@cache
+def load_registry() -> Registry:
+    """Return the shipped registry. Blocking."""
+    document = json.loads(SHIPPED.read_text("utf-8"))
+    return Registry(document["version"], tuple(map(KnownServer.model_validate, document["servers"])))
 
 
 def launched_package(entry: Mapping[str, Any], folder: Path) -> LaunchedPackage | None:
@@ -336,11 +270,3 @@ def _without_prose(schema: Any) -> Any:
     if isinstance(schema, Sequence) and not isinstance(schema, str):
         return [_without_prose(part) for part in schema]
     return schema
-
-
-@cache
-def _shipped() -> Registry:
-    try:
-        return read_registry(SHIPPED)
-    except (OSError, ValueError) as error:
-        return Registry(problem=f"{SHIPPED}: {error}; no server is known. Reinstall Packetgate")

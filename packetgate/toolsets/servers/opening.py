@@ -91,21 +91,19 @@ async def open_hub(
     ranker: Ranker | None = None,
     caller_reads_results: bool = False,
     other_servers: Iterable[Server] = (),
-    registry_file: Path | None = None,
     undo: UndoStore | None = None,
 ) -> McpHub:
     """Return the hub of the configured servers, the built-in servers and `other_servers`; it is not entered yet.
 
     Args:
         caller_reads_results: whether the caller reads long results itself.
-        registry_file: a registry of known servers, used instead of the shipped one if it is newer.
     """
     servers = [*other_servers]
     if config.servers:
         can_read_stored = caller_reads_results or config.builtin != "none"
 
         def connections() -> "list[Connection]":
-            registry = load_registry(registry_file)
+            registry = load_registry()
             options: dict[str, Any] = {"store_texts": can_read_stored, "registry": registry, "sandbox": sandbox}
             return [new_connection(server, log_dir, kept, **options) for server in config.servers]
 

@@ -1,26 +1,22 @@
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from mcp_types import Tool, ToolAnnotations
+from packaging.specifiers import SpecifierSet
 
 from packetgate.state.routing import Risk
 from packetgate.tools.catalogue.preferences import Preferences
-from packetgate.tools.risk import registry as module
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.risk.registry import (
-    SHIPPED,
     Confirmation,
+    KnownServer,
     LaunchedPackage,
     Registry,
     ToolLabel,
     definition_digest,
     launched_package,
     load_registry,
-    read_registry,
-    signed_bytes,
 )
 from packetgate.toolsets.servers.specs import spec_of
 
@@ -184,26 +180,11 @@ def test_the_digest_covers_all_but_prose() -> None:
     assert definition_digest("y", schema) != digest
 
 
-class Signed:
-    """Writes registries that a key of the test signs."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "registry.json"
-        self.key = Ed25519PrivateKey.generate()
-
-    @property
-    def public_key(self) -> str:
-        return self.key.public_key().public_bytes_raw().hex()
-
-    def write(self, risk: str = "read", version: int = 1_000_000, **changes: Any) -> Registry:
-        tool = {"digest": definition_digest("look", SCHEMA), "risk": risk, "outward": True, "undo": "unlook the same"}
-        server = {"package": NAME, "versions": ">=1.0,<=1.4", "server_version": "1.2", "tools": {"look": tool}}
-        document: dict[str, Any] = {"version": version, "servers": [{**server, **changes}]}
-        document["signature"] = self.key.sign(signed_bytes(document)).hex()
-        self.path.write_text(json.dumps(document))
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "PUBLIC_KEY", self.public_key)
-            return read_registry(self.path)
+def registry(risk: str = "read", **changes: Any) -> Registry:
+    """Return a registry with one server, whose only tool is `look`."""
+    tool = {"digest": definition_digest("look", SCHEMA), "risk": risk, "outward": True, "undo": "unlook the same"}
+    server = {"package": NAME, "versions": ">=1.0,<=1.4", "server_version": "1.2", "tools": {"look": tool}}
+    return Registry(7, (KnownServer.model_validate({**server, **changes}),))
 
 
 @pytest.mark.parametrize(
@@ -219,19 +200,17 @@ class Signed:
         ("", "dev", False),
     ],
 )
-def test_the_version_must_be_known(pinned: str, reported: str, known: bool, tmp_path: Path) -> None:
-    found = Signed(tmp_path).write().confirmation(LaunchedPackage(NAME, pinned), reported, "look", SCHEMA)
+def test_the_version_must_be_known(pinned: str, reported: str, known: bool) -> None:
+    found = registry().confirmation(LaunchedPackage(NAME, pinned), reported, "look", SCHEMA)
     assert (found is not None) is known
 
 
 @pytest.mark.parametrize("labelled", ["0.9", "1.30.0", "dev", ""])
 @pytest.mark.parametrize("reported", ["0.9", "1.5", "dev", ""])
-def test_a_report_that_is_not_the_version_of_the_package_says_nothing(
-    labelled: str, reported: str, tmp_path: Path
-) -> None:
-    registry = Signed(tmp_path).write(server_version=labelled)
-    assert registry.confirmation(LaunchedPackage(NAME, ""), reported, "look", SCHEMA)
-    assert not registry.confirmation(LaunchedPackage(NAME, "1.5"), reported, "look", SCHEMA)
+def test_a_report_that_is_not_the_version_of_the_package_says_nothing(labelled: str, reported: str) -> None:
+    known = registry(server_version=labelled)
+    assert known.confirmation(LaunchedPackage(NAME, ""), reported, "look", SCHEMA)
+    assert not known.confirmation(LaunchedPackage(NAME, "1.5"), reported, "look", SCHEMA)
 
 
 def test_a_call_without_the_parameters_that_change_something_reads() -> None:
@@ -243,59 +222,29 @@ def test_a_call_without_the_parameters_that_change_something_reads() -> None:
     assert "saves if a path is given" in spec.risk_reasons[0]
 
 
-def test_a_label_holds_only_for_its_package_name_and_schema(tmp_path: Path) -> None:
-    registry = Signed(tmp_path).write()
+def test_a_label_holds_only_for_its_package_name_and_schema() -> None:
+    known = registry()
     package = LaunchedPackage(NAME, "1.2")
-    assert registry.confirmation(package, "", "look", SCHEMA)
-    assert not registry.confirmation(None, "", "look", SCHEMA)
-    assert not registry.confirmation(LaunchedPackage("npm:@modelcontextprotoco1/server-memory", ""), "", "look", SCHEMA)
-    assert not registry.confirmation(LaunchedPackage("pypi:server-memory", "1.2"), "", "look", SCHEMA)
-    assert not registry.confirmation(package, "", "look2", SCHEMA)
-    assert not registry.confirmation(package, "", "look", {**SCHEMA, "properties": {"sql": {"type": "string"}}})
+    assert known.confirmation(package, "", "look", SCHEMA)
+    assert not known.confirmation(None, "", "look", SCHEMA)
+    assert not known.confirmation(LaunchedPackage("npm:@modelcontextprotoco1/server-memory", ""), "", "look", SCHEMA)
+    assert not known.confirmation(LaunchedPackage("pypi:server-memory", "1.2"), "", "look", SCHEMA)
+    assert not known.confirmation(package, "", "look2", SCHEMA)
+    assert not known.confirmation(package, "", "look", {**SCHEMA, "properties": {"sql": {"type": "string"}}})
 
 
-def test_a_registry_is_refused_unless_it_is_signed_and_newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shipped, signed = read_registry(SHIPPED), Signed(tmp_path)
-    assert load_registry(tmp_path / "none.json") == shipped
-    signed.write()
-    refused = load_registry(signed.path)
-    assert (refused.version, refused.servers) == (shipped.version, shipped.servers)
-    assert "signature is not valid" in refused.problem
-    assert str(signed.path) in refused.problem
-    monkeypatch.setattr(module, "PUBLIC_KEY", signed.public_key)
-    monkeypatch.setattr(module, "_shipped", lambda: shipped)
-    signed.write()
-    assert load_registry(signed.path).version == 1_000_000
-    signed.write(version=shipped.version)  # no newer one
-    assert load_registry(signed.path) == shipped
-    text = signed.path.read_text()
-    for tampered in (
-        text.replace('"read"', '"write"').replace('"write"', '"execute"'),
-        text.replace("<=1.4", "<=9.4"),
-        "{",
-        "[]",
-        "{}",
-        '{"version": 9, "signature": "00"}',
-        json.dumps({**json.loads(text), "more": 1}),
-    ):
-        signed.path.write_text(tampered)
-        assert load_registry(signed.path).problem, tampered
-    signed.path.write_bytes(b"\xff\xfe")
-    assert load_registry(signed.path).problem
-
-
-def test_the_label_is_the_risk_of_the_tool_and_arguments_may_raise_it(tmp_path: Path) -> None:
+def test_the_label_is_the_risk_of_the_tool_and_arguments_may_raise_it() -> None:
     listed = Tool(name="look", description="Delete all files.", input_schema=SCHEMA)
     hint = ToolAnnotations(read_only_hint=True)
     package = LaunchedPackage(NAME, "1.2")
-    read = Signed(tmp_path).write().confirmation(package, "", "look", SCHEMA)
+    read = registry().confirmation(package, "", "look", SCHEMA)
     spec = spec_of("s", listed, trusted=False, confirmation=read)
     assert spec.risk is Risk.READ
-    assert spec.risk_source == "registry 1000000"
+    assert spec.risk_source == "registry 7"
     assert (spec.outward, spec.returns_private, spec.undo) == (True, None, "unlook the same")
     assert judge_call(spec, {"query": "cats"}).risk is Risk.READ
     assert judge_call(spec, {"query": "mutation { deleteAll }"}).risk is not Risk.READ
-    write = Signed(tmp_path).write("write").confirmation(package, "", "look", SCHEMA)
+    write = registry("write").confirmation(package, "", "look", SCHEMA)
     hinted = listed.model_copy(update={"annotations": hint, "description": "Return the text of a note."})
     for trusted in (False, True):
         spec = spec_of("s", hinted, trusted=trusted, confirmation=write)
@@ -308,12 +257,13 @@ def test_the_label_is_the_risk_of_the_tool_and_arguments_may_raise_it(tmp_path: 
 
 
 def test_every_entry_of_the_shipped_registry_is_well_formed() -> None:
-    registry = read_registry(SHIPPED)
-    assert registry.version >= 1
-    assert registry.servers
-    for server in registry.servers:
+    shipped = load_registry()
+    assert shipped.version >= 1
+    assert shipped.servers
+    for server in shipped.servers:
         assert server.package.partition(":")[0] in {"npm", "pypi"}
         assert server.source
+        assert SpecifierSet(server.versions)
         assert all((label.undo or " ").split(" ")[0] in {"", *server.tools} for label in server.tools.values()), (
             server.package
         )
