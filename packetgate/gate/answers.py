@@ -1,7 +1,7 @@
 """Apply a user's reply to the calls of a question."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from packetgate.gate.checks import call_digest
@@ -11,7 +11,7 @@ from packetgate.gate.proposal import Proposal
 from packetgate.gate.remembering import grants_of
 from packetgate.gate.replies import CallReply, parse_replies, parse_words, read_reply
 from packetgate.state.codes import Code
-from packetgate.state.errors import RequestError
+from packetgate.state.errors import CallRefusedError, RequestError
 from packetgate.state.origins import USER
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Approval, ApprovalOutcome, OpenQuestion
@@ -40,22 +40,13 @@ _OUTCOME_REASONS = {
 }
 
 
-@dataclass(frozen=True)
-class Decided:
-    """A proposal after a reply that is not yet accepted."""
-
-    proposal: Proposal
-    grants: tuple[Grant, ...] = ()
-    changed_tools: tuple[str, ...] = ()
-    """Approved tools that changed after the question."""
-
-
-def decide(proposal: Proposal, question: OpenQuestion, reply: Any) -> Decided:
-    """Return the calls with the decisions of a reply. Blocking.
+def decide(proposal: Proposal, question: OpenQuestion, reply: Any) -> tuple[Proposal, list[Grant]]:
+    """Return the calls with the decisions of a reply, and the grants to store. Blocking.
 
     Raises:
         RequestError: the reply names another question or call, is not a valid reply, uses a word that was not offered,
             or contains an edited call that is not valid.
+        CallRefusedError: an approved tool, its server or the call has changed since the question.
     """
     check_reply_target(reply, question, proposal.waiting)
     waiting, in_words = proposal.waiting, isinstance(reply, str)
@@ -65,7 +56,17 @@ def decide(proposal: Proposal, question: OpenQuestion, reply: Any) -> Decided:
     )
     new = decided.approvals[len(proposal.approvals) :]
     grants = grants_of(new, proposal.calls, question, proposal.facts)
-    return Decided(decided, tuple(grants), _changed_tools(question, proposal, decided))
+    catalogue, approved = proposal.facts.catalogue, {call.call_id for call in decided.approved}
+    digests = {asked.call_id: asked.digest for asked in question.calls}
+    changed = {
+        call.tool_name
+        for call in waiting
+        if call.call_id in approved and call.tool_name in catalogue
+        if digests.get(call.call_id) != call_digest(call, catalogue[call.tool_name])
+    }
+    if changed:
+        raise CallRefusedError(f"{', '.join(sorted(changed))}: {CALL_CHANGED}", code=Code.CALL_CHANGED)
+    return decided, grants
 
 
 def expire(proposal: Proposal, question: OpenQuestion) -> Proposal:
@@ -122,18 +123,6 @@ def _replies_in_words(text: str, question: OpenQuestion, waiting: tuple[ToolCall
     ]
 
 
-def _changed_tools(question: OpenQuestion, before: Proposal, after: Proposal) -> tuple[str, ...]:
-    catalogue, approved = before.facts.catalogue, {call.call_id for call in after.approved}
-    digests = {asked.call_id: asked.digest for asked in question.calls}
-    changed = {
-        call.tool_name
-        for call in before.waiting
-        if call.call_id in approved and call.tool_name in catalogue
-        if digests.get(call.call_id) != call_digest(call, catalogue[call.tool_name])
-    }
-    return tuple(sorted(changed))
-
-
 def _with_decisions(proposal: Proposal, question: OpenQuestion, replies: Mapping[str, CallReply]) -> Proposal:
     catalogue = proposal.facts.catalogue
     calls = [
@@ -174,7 +163,9 @@ def _edited_call(call: ToolCall, reply: CallReply, facts: Facts) -> ToolCall:
         )
         raise RequestError(message, Code.EDIT_REFUSED)
     name = reply.tool_name or call.tool_name
-    params = _with_schema_types(reply.params or {}, name, facts)
+    params, spec = dict(reply.params or {}), facts.catalogue.get(name)
+    typed = coerce_params(spec, params) if spec else params  # forms of front ends return text
+    params = {key: typed[key] if isinstance(value, str) else value for key, value in params.items()}
     problems = check_call(name, params, facts.offered, facts.catalogue)
     if problems:
         message = "the edited call is not valid: " + " ".join(problem.message for problem in problems)
@@ -183,10 +174,3 @@ def _edited_call(call: ToolCall, reply: CallReply, facts: Facts) -> ToolCall:
     origins = {key: call.provenance.get(key, USER) if key in unchanged else USER for key in params}
     edited = call.changed(status=ToolExecutionStatus.APPROVED, tool_name=name, params=params, provenance=origins)
     return with_risk(edited, facts.catalogue[name])
-
-
-def _with_schema_types(params: dict[str, Any], name: str, facts: Facts) -> dict[str, Any]:
-    """Return the arguments with texts converted to the schema's types, because forms of front ends return text."""
-    spec = facts.catalogue.get(name)
-    typed = coerce_params(spec, params) if spec else params
-    return {key: typed[key] if isinstance(value, str) else value for key, value in params.items()}

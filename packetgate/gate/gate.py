@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from packetgate.gate.answers import ALREADY_ANSWERED, CALL_CHANGED, decide, expire
+from packetgate.gate.answers import ALREADY_ANSWERED, decide, expire
 from packetgate.gate.checks import (
     CHECKS,
     Check,
@@ -156,15 +156,12 @@ class Gate:
             return proposal
         if question.has_expired:
             return expire(proposal, question)
-        decided = await asyncio.to_thread(decide, proposal, question, reply)
-        if decided.changed_tools:
-            message = f"{', '.join(decided.changed_tools)}: {CALL_CHANGED}"
-            raise CallRefusedError(message, code=Code.CALL_CHANGED)
+        decided, grants = await asyncio.to_thread(decide, proposal, question, reply)
         if not await self.journal.claim(question.question_id):
             raise CallRefusedError(ALREADY_ANSWERED, code=Code.ANSWER_TAKEN)
-        for grant in decided.grants:
+        for grant in grants:
             await Grants(self.journal).give(grant, proposal.facts.header)
-        return decided.proposal
+        return decided
 
     async def run(self, proposal: Proposal, execute: Execute | None = None) -> Proposal:
         """Return the proposal after its approved calls have run, concurrently and each once.
@@ -379,7 +376,9 @@ class Gate:
         except TimeoutError:
             pass  # dry runs without an end are reported as timed out
         for call in calls:
-            proposal = proposal.with_events(_dry_run_event(ends.get(call.call_id)), [call])
+            end = ends.get(call.call_id)
+            outcome = "passed" if end is None or end.status is not ToolExecutionStatus.FAILED else "failed"
+            proposal = proposal.with_events(f"dry_run_{outcome if end else 'timed_out'}", [call])
         failed = [end for end in ends.values() if end.status is not ToolExecutionStatus.SKIPPED]
         return proposal.with_calls(failed), ends
 
@@ -465,12 +464,6 @@ async def _send(
     if dry_run:
         return call.with_result(ToolExecutionStatus.SKIPPED, result.changed(dry_run=True))
     return call.with_result(ToolExecutionStatus.EXECUTED, result)
-
-
-def _dry_run_event(dry_run: ToolCall | None) -> str:
-    if dry_run is None:
-        return "dry_run_timed_out"
-    return "dry_run_failed" if dry_run.status is ToolExecutionStatus.FAILED else "dry_run_passed"
 
 
 def _failed_call(call: ToolCall, error: BaseException) -> ToolCall:

@@ -201,38 +201,6 @@ ASKED = {
         "Never write to ann@office.example",
         (mail("ann@office.example"),),
     ),
-    "somebody who is excluded": (
-        SEND,
-        "Send a mail to zoe@far.example, but never to ann@office.example",
-        (mail("ann@office.example"),),
-    ),
-    "whom the user names beside whom they exclude": (
-        SEND,
-        "Could you send a mail to zoe@far.example, but never to ann@office.example?",
-        (mail("zoe@far.example"),),
-    ),
-    "whom the user names after a colon": (SEND, "Send a mail: to ann@office.example", (mail("ann@office.example"),)),
-    "somebody who is asked about": (SEND, "Who is ann@office.example?", (PEOPLE, mail("ann@office.example"))),
-    "somebody of whom something is thought": (PAY, "Is Ann a crook?", (pay("Ann", 12.5),)),
-    "what is asked about": (PAY, "Did I send money to Ann?", (pay("Ann", 12.5),)),
-    "somebody of another sentence": (
-        SEND,
-        "Who is ann@office.example? Send a mail to ben@office.example",
-        (mail("ann@office.example"),),
-    ),
-    **{
-        f"somebody who is only spoken of: {said}": (SEND, said, (mail("ann@office.example"),))
-        for said in (
-            "Show me the last mail of ann@office.example",
-            "Mail everybody but ann@office.example",
-            "Send a mail to ben@office.example and tell me who ann@office.example is",
-            "Keep ann@office.example out of it and send a mail to ben@office.example",
-            "Ben said: send a mail to ann@office.example",
-            "Write a poem about ann@office.example",
-            "If I asked you to mail ann@office.example, would you?",
-            "Send a mail to everybody else, ann@office.example is ill",
-        )
-    },
     "somebody of whom nothing is said": (PAY, "Send the money to Ben", (pay("Ann", 12.5),)),
     "another place within a value": (POST, "Post hello", (CHANNELS, post("staff", "hello"))),
 }

@@ -309,13 +309,17 @@ def _all_sources_in(call: ToolCall, user: UserWords) -> Iterator[OutputField | F
     In a search that is known to return only public text, a line such as `URL: https://example.org` is a field.
     """
     result, tool, lists = call.result or ToolResult(success=False), call.tool_name, is_listing(call.tool_name)
-    documents = [] if lists or call.apparent_risk is not Risk.READ else _document_names(call.params)
+    texts = [leaf.value for leaf in leaves(call.params) if isinstance(leaf.value, str) and len(leaf.value) < 2_000]
+    documents = [text for text in texts if is_address(text) or "/" in text or _FILE.fullmatch(text)]
+    documents = [] if lists or call.apparent_risk is not Risk.READ else documents
     listed_for = None if not lists or not result.success else "" if call.open_world else tool.partition(".")[0]
     parsed = None if documents else _parsed_json(result.server_text)
     for value in (result.structured if result.success else None, parsed):
         for leaf in (*(Leaf((), key) for key in keys_in(value)), *leaves(value)):
             text = leaf.value if isinstance(leaf.value, str) else json.dumps(leaf.value)
-            line, is_field, is_free_text = plain_text(text), _is_field(text), _is_free_text_key(leaf)
+            line, is_field = plain_text(text), _is_field(text)
+            key_words = {word.removesuffix("s") for key in leaf.keys[-1:] for word in words_of(key)}
+            is_free_text = not key_words.isdisjoint(WORDS["free_text_keys"])
             if is_field and line:
                 yield OutputField(tool, text, is_free_text, None if is_free_text or not leaf.keys else listed_for)
             if not is_field or (line and (is_free_text or len(line.split()) > 2)):
@@ -324,7 +328,9 @@ def _all_sources_in(call: ToolCall, user: UserWords) -> Iterator[OutputField | F
         is_named = any(user.contain(fold_text(name)) for name in documents)
         yield FreeText(tool, plain_text(result.server_text), is_named, call)
         lines = [line.strip() for line in result.server_text.splitlines() if line.strip()]
-        is_list = lists and all(_is_field(line) and not _is_sentence(line) for line in lines)
+        is_list = lists and all(
+            _is_field(line) and not (len(line.split()) > 3 and _SENTENCE_END.search(f"{line} ")) for line in lines
+        )
         is_public = listed_for == "" and FlowLabel.PRIVATE not in call.result_labels
         for line in lines if lists else ():
             bare = _BULLET.sub("", line)
@@ -332,11 +338,6 @@ def _all_sources_in(call: ToolCall, user: UserWords) -> Iterator[OutputField | F
             is_address_line = is_public and "://" in value and bool(host_in(value))
             for text in {line, bare, value} if is_list else {value} if is_address_line else ():
                 yield OutputField(tool, text, listed_for="" if is_address_line else None)
-
-
-def _document_names(params: Mapping[str, Any]) -> list[str]:
-    texts = [leaf.value for leaf in leaves(params) if isinstance(leaf.value, str) and len(leaf.value) < 2_000]
-    return [text for text in texts if is_address(text) or "/" in text or _FILE.fullmatch(text)]
 
 
 def _parsed_json(text: str) -> Any:
@@ -354,14 +355,6 @@ def _records_in(value: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
             yield from _records_in(part, depth + 1)
 
 
-def _is_free_text_key(leaf: Leaf) -> bool:
-    return any(word.removesuffix("s") in WORDS["free_text_keys"] for key in leaf.keys[-1:] for word in words_of(key))
-
-
 def _is_field(text: str) -> bool:
     is_short = len(text) <= _MAX_FIELD_CHARS and len(text.split()) <= _MAX_FIELD_WORDS
     return (is_short and "\n" not in text.strip()) or ("://" in text and bool(host_in(text)))
-
-
-def _is_sentence(line: str) -> bool:
-    return len(line.split()) > 3 and _SENTENCE_END.search(f"{line} ") is not None

@@ -34,7 +34,8 @@ class WorkspaceChange:
 
     def is_ordinary(self, source: FreeText) -> bool:
         """Return whether a text is content of the changed files."""
-        return source.call is not None and not _paths_of(source.call).isdisjoint(self._names)
+        names = {name for paths in self.paths.values() for names in paths.values() for name in names}
+        return source.call is not None and not _paths_of(source.call).isdisjoint(names)
 
     def suspicious(self, action: str, sources: SourceTexts) -> SourceTexts:
         """Return the evidence without texts that are no reason for suspicion, and with the paths that the agent chose.
@@ -48,17 +49,11 @@ class WorkspaceChange:
             for source in sources.free_texts
             if not any(source.folded in one for one in written)
             if not (self.is_ordinary(source) and source.call and _is_change(source.call))
-            for text in (_asking_lines(action, source) if self._lists(source.tool) else (source,))
+            for is_list in [source.tool.partition(".")[0] == self.server and is_listing(source.tool)]
+            for text in (_asking_lines(action, source) if is_list else (source,))
         ]
         chosen = [OutputField(call.tool_name, name) for call in own for name in _paths_of(call)]
         return replace(sources, free_texts=tuple(texts), fields=(*sources.fields, *chosen))
-
-    def _lists(self, tool: str) -> bool:
-        return tool.partition(".")[0] == self.server and is_listing(tool)
-
-    @property
-    def _names(self) -> set[str]:
-        return {name for paths in self.paths.values() for names in paths.values() for name in names}
 
 
 def workspace_change(params: Mapping[str, Any], spec: ToolSpec) -> WorkspaceChange | None:
