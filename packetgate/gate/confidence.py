@@ -62,8 +62,12 @@ def gated_call(call: ToolCall, review: CallReview, settings: RoutingContext, *, 
     confidence = review.confidence if review.approved else min(review.confidence, NOT_APPROVED_CAP)
     if verdict.effect == "refuse":
         status, why = ToolExecutionStatus.SKIPPED, verdict.why
+    elif review.passes(settings) and verdict.effect == "ask" and can_ask:
+        status, why = ToolExecutionStatus.AWAITING_APPROVAL, verdict.why
+    elif review.passes(settings) and verdict.effect == "ask" and not verdict.or_dry_run:
+        status, why = ToolExecutionStatus.SKIPPED, f"{verdict.why}, and there is no user to ask"
     elif review.passes(settings):
-        status, why = _status_above_threshold(verdict, can_ask=can_ask)
+        status, why = ToolExecutionStatus.APPROVED, f"allowed by {verdict.by}" if verdict.by else ""
     else:
         below = f"{confidence:.2f} is below {settings.confidence_threshold:.2f}"
         problem = below if confidence < settings.confidence_threshold else "the review did not approve it"
@@ -76,16 +80,6 @@ def gated_call(call: ToolCall, review: CallReview, settings: RoutingContext, *, 
         review_reasoning="; ".join(text for text in (review.reasoning, why) if text),
         **fields,
     )
-
-
-def _status_above_threshold(verdict: Verdict, *, can_ask: bool) -> tuple[ToolExecutionStatus, str]:
-    if verdict.effect != "ask":
-        return ToolExecutionStatus.APPROVED, f"allowed by {verdict.by}" if verdict.by else ""
-    if can_ask:
-        return ToolExecutionStatus.AWAITING_APPROVAL, verdict.why
-    if verdict.or_dry_run:
-        return ToolExecutionStatus.APPROVED, ""
-    return ToolExecutionStatus.SKIPPED, f"{verdict.why}, and there is no user to ask"
 
 
 def _status_of_stopped_call(

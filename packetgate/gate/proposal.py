@@ -77,7 +77,8 @@ class Proposal:
         """Return the proposal with an event of each call, and a text for the audit trail."""
         header = self.facts.header
         details = [(call.call_id, f"{call.tool_name} {text}".strip()) for call in calls]
-        return self.with_entries(*(entry_for(header, event, call_id, {"detail": one}) for call_id, one in details))
+        entries = [entry_for(header, event, call_id, {"detail": detail}) for call_id, detail in details]
+        return replace(self, entries=(*self.entries, *entries))
 
     def with_approvals(self, *approvals: Approval) -> "Proposal":
         """Return the proposal with these decisions."""

@@ -72,10 +72,11 @@ def origins_of(params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts) 
             flags[name] = FlagReason(f"{part} contains keys or secrets, or configures what may run here")
     change = None if judgement.risk is Risk.READ else workspace_change(params, spec)
     evidence = change.suspicious(spec.upstream_name, sources) if change else sources
-    traces = {
-        name: [] if name in spec.derived_parameters else [*_traces_of_argument(name, value, spec, evidence, change)]
-        for name, value in params.items()
-    }
+    traces: dict[str, list[_Trace]] = {name: [] for name in params}
+    for name, value in params.items():
+        schema, paths = spec.parameters.get(name, {}), change.paths.get(name, {}) if change else {}
+        for leaf in () if name in spec.derived_parameters else leaves(value, name):
+            traces[name] += _traces_of(leaf, schema, evidence, paths)
     if judgement.risk is not Risk.READ:
         flags = _change_flags(spec, traces, evidence, change) | flags
     traces = traces if WHOLE_CALL not in flags else {**traces, WHOLE_CALL: []}
@@ -203,18 +204,12 @@ def _is_named_person(trace: _Trace, sources: SourceTexts) -> bool:
     return any(len(name) > 2 and sources.user.contain(name) for name in re.split(r"[^a-z]+", text.partition("@")[0]))
 
 
-def _traces_of_argument(
-    name: str, value: Any, spec: ToolSpec, sources: SourceTexts, change: WorkspaceChange | None
-) -> Iterable[_Trace]:
-    names = change.paths.get(name, {}) if change else {}
-    for leaf in leaves(value, name):
-        if isinstance(leaf.value, str) and leaf.value in names:
-            yield _trace_text(leaf.value, ArgumentRole.DESTINATION, sources, names[leaf.value])
-        else:
-            yield from _traces_of(leaf, spec.parameters.get(name, {}), sources)
-
-
-def _traces_of(leaf: Leaf, schema: Mapping[str, Any], sources: SourceTexts) -> list[_Trace]:
+def _traces_of(
+    leaf: Leaf, schema: Mapping[str, Any], sources: SourceTexts, paths: Mapping[str, tuple[str, ...]]
+) -> list[_Trace]:
+    """Return the traces of a leaf's parts; `paths` holds the names of each path of a change in the workspace."""
+    if isinstance(leaf.value, str) and leaf.value in paths:
+        return [_trace_text(leaf.value, ArgumentRole.DESTINATION, sources, paths[leaf.value])]
     role, value = role_of(leaf.keys, schema, leaf.value), leaf.value
     is_empty = isinstance(value, str) and not value.strip()
     if is_empty or any(value == schema.get(key, _ABSENT) for key in ("default", "const")):
