@@ -26,24 +26,15 @@ ACKNOWLEDGEMENTS = frozenset(_WORDS["acknowledge"])
 """Words of `YES` that may be a mere acknowledgement, such as "ok, thanks"."""
 POLITE_WORDS = frozenset(_WORDS["around"] + _WORDS["thanks"])
 """Polite words that may accompany a verdict."""
-ALL_WORDS, LIMITING_WORDS, _ONLY_WORDS = (
-    frozenset(_WORDS["all"]),
-    frozenset(_WORDS["limits"]),
-    frozenset(_WORDS["only"]),
-)
+ALL_WORDS, LIMITING_WORDS = frozenset(_WORDS["all"]), frozenset(_WORDS["limits"])
 _TWO_WORD_PHRASES = frozenset(
     word
     for meaning in ("yes", "no", "skip", "acknowledge", "retract", "thanks", "around")
     for word in _WORDS[meaning]
     if word.count(" ") == 1
 )
-_ORDINALS = {name: at for at, name in enumerate(_WORDS["ordinals"])}
 _LINK_WORDS = frozenset(_WORDS["links"])
-_FILLER_WORDS = (
-    frozenset([*_WORDS["links"], *_WORDS["to_them"], *_WORDS["only"], ",", ";", "and", "&", "/"])
-    | ALL_WORDS
-    | POLITE_WORDS
-)
+_FILLER_WORDS = _LINK_WORDS | ALL_WORDS | POLITE_WORDS | {*_WORDS["to_them"], ",", ";", "and", "&", "/"}
 _SIGN_VARIANTS = re.compile("[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|\u200d[\u2640\u2642]")
 _QUESTION_MARKS = frozenset("?؟¿")
 _PUNCTUATION = ".!。:)([]#\"'“”¡।"
@@ -148,12 +139,7 @@ def read_reply(words: str, calls: Sequence[CallInQuestion] = ()) -> list[CallRep
         return [for_all] * len(calls)
     if len(names) < 2 or _QUESTION_MARKS & {*_normal(words)}:
         return None
-    tokens = tokens_of(words)
-    for_two = {"both": ApprovalOutcome.APPROVED, "neither": ApprovalOutcome.DENIED}
-    plain = " ".join(token for token in tokens if token not in POLITE_WORDS)
-    if len(names) == 2 and plain in for_two:
-        return [CallReply(for_two[plain])] * 2
-    outcomes = _decisions_for_each(tokens, names)
+    outcomes = _decisions_for_each(tokens_of(words), names)
     return [CallReply(outcome) for outcome in outcomes] if outcomes else None
 
 
@@ -247,60 +233,36 @@ def _single_decision_in(text: str, names: frozenset[str]) -> CallReply | None:
 
 
 def _decisions_for_each(tokens: Sequence[str], names: Sequence[frozenset[str]]) -> list[ApprovalOutcome] | None:
-    parts = _verdicts_and_indexes(tokens, names)
-    if not parts:
-        return None
-    count = len(names)
-    numbers = [part for part in parts if isinstance(part, int)]
-    verdicts = [part for part in parts if isinstance(part, ApprovalOutcome)]
-    if ALL_WORDS & {*tokens} and (numbers or len(verdicts) != 1):
-        return None
-    if _ONLY_WORDS & {*tokens}:
-        if not numbers or {*verdicts} - {ApprovalOutcome.APPROVED}:
-            return None
-        return [ApprovalOutcome.APPROVED if at in numbers else ApprovalOutcome.DENIED for at in range(count)]
-    if not numbers:
-        in_order = verdicts if len(verdicts) == count else [*{*verdicts}] * count
-        retracts = not {*tokens}.isdisjoint(_WORDS["retract"]) and len({*verdicts}) > 1
-        unclear = retracts or {*tokens} & _LINK_WORDS
-        return in_order if len(in_order) == count and not unclear else None
-    verdict_first = isinstance(parts[0], ApprovalOutcome)
-    if not verdicts or verdict_first == isinstance(parts[-1], ApprovalOutcome):
-        return None
-    decided: dict[int, ApprovalOutcome] = {}
-    verdict = verdicts[0]
-    for part in parts if verdict_first else reversed(parts):
-        if isinstance(part, ApprovalOutcome):
-            verdict = part
-        elif part in decided:
-            return None
-        else:
-            decided[part] = verdict
-    return [decided[at] for at in range(count)] if len(decided) == count else None
-
-
-def _verdicts_and_indexes(tokens: Sequence[str], names: Sequence[frozenset[str]]) -> list[int | ApprovalOutcome] | None:
-    """Return the verdicts and the indexes of calls in a reply, in order; None if a word is unknown."""
-    parts: list[int | ApprovalOutcome] = []
+    """Return the decision on each call: one for all, one for each in order, or by number, as in `1 and 3 yes, 2 no`."""
+    count, said = len(names), {*tokens}
+    by_number: dict[int, ApprovalOutcome] = {}
+    numbers: list[int] = []
+    in_order: list[ApprovalOutcome] = []
     for word in tokens:
-        verdict = verdict_of(word) if not (word in POLITE_WORDS and len(tokens) > 1) else None
-        at = _call_index(word, len(names))
-        if at is not None:
+        verdict = None if word in POLITE_WORDS and len(tokens) > 1 else verdict_of(word)
+        if word.isdecimal():
+            at = int(word) - 1
             is_ambiguous = any(_is_name(word, other) for index, other in enumerate(names) if index != at)
-            if at not in range(len(names)) or is_ambiguous:
+            if at not in range(count) or at in {*by_number, *numbers} or is_ambiguous:
                 return None
-            parts.append(at)
+            numbers.append(at)
+        elif verdict and numbers:
+            by_number |= dict.fromkeys(numbers, verdict)
+            numbers = []
         elif verdict:
-            parts.append(verdict)
-        elif word not in _FILLER_WORDS and not (word == "but" and _ONLY_WORDS & {*tokens}):
+            in_order.append(verdict)
+        elif word not in _FILLER_WORDS:
             return None
-    return parts
-
-
-def _call_index(word: str, count: int) -> int | None:
-    if word.isdecimal():
-        return int(word) - 1
-    return count - 1 if word == "last" else _ORDINALS.get(word)
+    if by_number or numbers:
+        is_complete = len(by_number) == count and not in_order and not ALL_WORDS & said
+        return [by_number[at] for at in range(count)] if is_complete else None
+    if said & _LINK_WORDS or (ALL_WORDS & said and len(in_order) != 1):
+        return None
+    different = {*in_order}
+    if len(different) > 1 and not said.isdisjoint(_WORDS["retract"]):
+        return None
+    in_order = in_order if len(in_order) == count else [*different] * count
+    return in_order if len(in_order) == count else None
 
 
 def _names_of(tool: str, params: dict[str, Any]) -> frozenset[str]:
