@@ -135,8 +135,8 @@ def _unrequested_reason(spec: ToolSpec, sources: SourceTexts, change: WorkspaceC
     if change and not (is_removal(action) or spec.derived_parameters):
         return None
     asking = {source: span for source in sources.free_texts if (span := instruction_span(action, source.folded))}
-    is_named = any(one.is_named or one.text in sources.named_texts for one in asking)
-    if DELEGATION.search(sources.user.folded) and (is_named or not is_removal(action)):
+    delegates = DELEGATION.search(sources.user.folded) is not None
+    if delegates and (not is_removal(action) or any(one.is_named or one.text in sources.named_texts for one in asking)):
         return None
     for source, span in asking.items():
         why = f"you did not ask for this action; text that {source.tool} returned asks for it"
