@@ -12,7 +12,7 @@ from packetgate.gate.checks import CHECKS, strictest_verdict, verdict_digest
 from packetgate.gate.confidence import NOT_APPROVED_CAP, CallReview
 from packetgate.gate.facts import Facts, RequestedCall
 from packetgate.gate.gate import Gate
-from packetgate.gate.journal import MemoryJournal
+from packetgate.gate.journal import BufferedJournal, Entry, MemoryJournal
 from packetgate.gate.proposal import Proposal
 from packetgate.state import errors
 from packetgate.state.base import ErrorType
@@ -232,3 +232,27 @@ async def test_a_request_is_repaired_and_traced():
     assert (call.tool_name, call.risk) == ("files.read_file", Risk.READ)
     assert call.provenance["path"].kind is OriginKind.USER
     assert [repair.problem for repair in repairs] == ["alias"]
+
+
+async def events(journal: MemoryJournal) -> list[str]:
+    return [row.entry.event for row in await journal.event_entries("a", "b", "c")]
+
+
+async def test_buffered_entries_are_recorded_first_and_once() -> None:
+    inner = MemoryJournal()
+    journal = BufferedJournal(inner, Entry("a"))
+    assert await events(inner) == []
+    assert await journal.record(Entry("b"))
+    assert await journal.record(Entry("c"))
+    await journal.record()
+    assert await events(inner) == ["a", "b", "c"]
+
+
+async def test_entries_that_were_not_recorded_stay_buffered() -> None:
+    inner = MemoryJournal()
+    await inner.claim("taken")
+    journal = BufferedJournal(inner, Entry("a"))
+    assert not await journal.record(Entry("b", key="taken"))
+    assert await events(inner) == []
+    await journal.record()
+    assert await events(inner) == ["a"]

@@ -11,12 +11,15 @@ from packetgate.gate.facts import Facts
 from packetgate.gate.gate import Gate
 from packetgate.gate.grants import Grants
 from packetgate.gate.journal import MemoryJournal
+from packetgate.gate.remembering import _terms
 from packetgate.state.context import RoutingContext
+from packetgate.state.origins import Origin, OriginKind
 from packetgate.state.routing import Risk, ToolCall, ToolResult
 from packetgate.state.sections import Header
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.text.roles import role_of
 from packetgate.toolsets.servers.results import to_result
 
 TEXT, NUMBER, RECORD = {"type": "string"}, {"type": "number"}, {"type": "object"}
@@ -213,6 +216,16 @@ async def test_a_call_outside_the_grant_is_asked_about(case: str):
     assert await run(said, calls, journal) is not None
     (status,) = await Grants(journal).all()
     assert status.use_count == 0
+
+
+@pytest.mark.parametrize("name", ["to", "recipient", "account", "chat"])
+def test_a_number_that_is_a_destination_is_not_bounded_but_exact(name: str) -> None:
+    spec = a_tool("bank.send", risk=Risk.WRITE, **{name: {"type": "integer"}, "amount": NUMBER})
+    origins = {name: Origin(kind=OriginKind.NOBODY, role=role_of((name,), spec.parameters[name], 4411))}
+    call = ToolCall(tool_name="bank.send", params={name: 4411, "amount": 10}, risk=Risk.WRITE, provenance=origins)
+    terms = _terms("always", call, spec)
+    assert terms["at_most"] == {"amount": 10}
+    assert terms["arguments"][name] == "4411"
 
 
 LOUD = {
