@@ -76,7 +76,8 @@ async def question_after_kill(talk: Session, journal: Journal) -> dict[str, Any]
     (approved,) = packet.routing.calls
     assert talk.hub is not None
     spec = (await talk.hub.catalogue())[approved.tool_name]
-    assert await CallLog(approved, packet.header, spec, packet.governance.approvals[0].question_id, journal).start()
+    log = CallLog(approved, packet.header, spec, packet.governance.approvals[0].question_id, journal)
+    assert await (await log.read()).start()
     out = await talk.graph.ainvoke(None, talk.config, context=talk.context)
     (asked,) = out["__interrupt__"]
     assert out["tool_routing"].calls[0].status is ToolExecutionStatus.AWAITING_APPROVAL
