@@ -23,6 +23,7 @@ EXTRAS = {
     "connectors/serve/": "serve",
     "connectors/studio.py": "studio",
     "connectors/terminal/": "terminal",
+    "lab/": "terminal",
     "graph/journal.py": "postgres",
     "graph/http.py": "studio",
     "graph/shared_results.py": "postgres",
