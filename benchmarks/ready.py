@@ -144,10 +144,10 @@ def grown(originals: Sequence[ToolSpec], number: int, *more: ToolSpec) -> Catalo
     copies = ((_copy(one, at), one) for at in count() for one in originals)
     pairs = [*((one, one) for one in more), *islice(copies, number - len(more))]
     meaning = SemanticModel()
-    meaning.spaces.fine = Vectors(Copies({encoded_text(copy): encoded_text(one) for copy, one in pairs}))
+    meaning.fine = Vectors(Copies({encoded_text(copy): encoded_text(one) for copy, one in pairs}))
     catalogue = Catalogue([copy for copy, _ in pairs], ranker=meaning)
     ranking_of(catalogue).rank("warm up")
-    meaning.spaces.fine.wait()
+    meaning.fine.wait()
     _ = catalogue.ledger
     return catalogue
 

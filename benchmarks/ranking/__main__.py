@@ -57,10 +57,10 @@ def packetgate(tools: Sequence[ToolSpec], vectors: Path | None = None, mix: Path
     """Return Packetgate's ranking, once it has a vector of every tool; `mix` takes the place of the shipped weights."""
     meaning = SemanticModel(vectors)
     if mix is not None:
-        meaning.spaces.mix = mix
+        meaning.trees = mix
     ranking = Ranking(tools, meaning=meaning)
     ranking.rank("warm up")
-    meaning.spaces.fine.wait()
+    meaning.fine.wait()
     return lambda request: [hit.name for hit in ranking.rank(request, DEPTH)]
 
 

@@ -57,14 +57,13 @@ class Fitted:
     """Candidates by request."""
 
 
-def prepared(source: Source, encoder: TextEncoder, kept: Path, kind: str, seed: int) -> Fitted:
+def prepared(source: Source, encoder: TextEncoder, kept: Path, seed: int) -> Fitted:
     """Return the features of the candidates of a sample of a source's requests."""
     specs = list(source.tools.values())
-    texts = {spec.name: encoded_text(spec) for spec in specs}
     vectors = Vectors(encoder, kept, at_once=len(specs))
-    rows = vectors.of(list(texts.values()))
+    rows = vectors.of([*map(encoded_text, specs)])
     assert rows is not None
-    space = Space(kind, texts, rows, vectors, _NO_TREES)
+    space = Space([spec.name for spec in specs], rows, vectors, _NO_TREES)
     lexical = Lexical(specs)
     queries = random.Random(seed).sample(list(source.queries), min(MOST_REQUESTS, len(source.queries)))
     parts = [part for query in queries if (part := _of_request(query, lexical, space)) is not None]
@@ -110,7 +109,7 @@ def main() -> None:
     for source in sources(given.data, "mix"):
         print(f"{source.name}: {len(source.queries):,} requests, {len(source.tools):,} tools", flush=True)
         known[source.name] = {
-            kind: prepared(source, encoder, given.folds / "vectors.db", kind, given.seed)
+            kind: prepared(source, encoder, given.folds / "vectors.db", given.seed)
             for kind, encoder in encoders.items()
         }
     given.folds.mkdir(parents=True, exist_ok=True)

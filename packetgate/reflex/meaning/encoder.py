@@ -9,8 +9,8 @@ import hashlib
 import logging
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from threading import Lock, Thread
@@ -40,19 +40,11 @@ BRIEF_CHARS, ABOUT_CHARS, MAX_PARAMETERS = 300, 120, 12
 """Largest numbers of characters and parameters in a tool's encoded text."""
 MAX_STORED = 100_000
 """Most vectors in the file; the oldest are deleted first."""
-MAX_IN_MEMORY = 200_000
 AT_ONCE = 64
-"""Most missing vectors that are computed while a request waits."""
-CACHED_REQUESTS = 256
-STEP = 64
-"""Number of vectors that are computed between two writes to the file."""
+"""Most missing vectors that are computed while a request waits, and between two writes to the file."""
 
 _TABLE = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, data BLOB NOT NULL)"
-_DELETE_OLDEST = "DELETE FROM vectors WHERE rowid IN (SELECT rowid FROM vectors ORDER BY rowid LIMIT ?)"
-
-
-UNIT_TOLERANCE = 0.01
-"""Largest deviation of a stored vector's length from 1."""
+_DELETE_OLDEST = "DELETE FROM vectors WHERE rowid <= (SELECT max(rowid) FROM vectors) - ?"
 
 
 class TextEncoder(Protocol):
@@ -165,12 +157,9 @@ class Vectors:
     def __init__(self, encoder: TextEncoder, path: Path | None = None, *, at_once: int = AT_ONCE) -> None:
         """Store vectors in the SQLite file `path`, or only in memory."""
         self.encoder = encoder
-        self.of_request = lru_cache(CACHED_REQUESTS)(lambda text: encoder.vectors([text])[0].astype(np.float32))
-        """Returns the vector of a request."""
         self._path = path
         self._at_once = at_once
         self._known: dict[bytes, Floats] = {}
-        self._waiting: dict[bytes, str] = {}
         self._lock = Lock()
         self._worker: Thread | None = None
         self._is_stopped = False
@@ -182,8 +171,6 @@ class Vectors:
         """
         keys = [_key(self.encoder.name, text) for text in texts]
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._known}
-        if not missing.keys().isdisjoint(self._waiting):
-            return None
         if missing:
             self._load(missing)
             missing = {key: text for key, text in missing.items() if key not in self._known}
@@ -191,50 +178,35 @@ class Vectors:
             self._compute_later(missing)
             return None
         self._compute(missing)
-        rows = [self._known.get(key) for key in keys]
-        return None if any(row is None for row in rows) else np.stack([row for row in rows if row is not None])
+        rows = [self._known[key] for key in keys if key in self._known]
+        return np.stack(rows) if len(rows) == len(keys) else None
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for the background computation; return whether it has ended."""
-        worker = self._worker
-        if worker is not None:
-            worker.join(seconds)
-        return not self._waiting
+        if self._worker is not None:
+            self._worker.join(seconds)
+        return self._worker is None or not self._worker.is_alive()
 
     def _compute_later(self, missing: Mapping[bytes, str]) -> None:
         with self._lock:
-            self._waiting.update(missing)
-            if self._worker is None:
-                self._worker = Thread(target=self._work, name="tool vectors", daemon=True)
+            if self._worker is None or not self._worker.is_alive():
+                self._worker = Thread(target=self._work, args=[[*missing.items()]], name="tool vectors", daemon=True)
                 self._worker.start()
-                atexit.register(self._stop)
 
-    def _work(self) -> None:
-        while step := self._next_step():
-            try:
-                self._compute(step)
-            except WeightsError as error:  # the next request tries again
-                log.warning("tools are ranked without the encoder: %s", error)
-                with self._lock:
-                    self._waiting.clear()
-            with self._lock:
-                for key in step:
-                    self._waiting.pop(key, None)
-
-    def _next_step(self) -> dict[bytes, str]:
-        with self._lock:
-            step = {} if self._is_stopped else dict(list(self._waiting.items())[:STEP])
-            if not step:
-                self._worker = None
-                atexit.unregister(self._stop)
-            return step
+    def _work(self, missing: Sequence[tuple[bytes, str]]) -> None:
+        atexit.register(self._stop)
+        try:
+            for start in range(0, len(missing), AT_ONCE):
+                self._compute(dict(missing[start : start + AT_ONCE]))
+        except WeightsError as error:  # the next request tries again
+            log.warning("tools are ranked without the encoder: %s", error)
+        finally:
+            atexit.unregister(self._stop)
 
     def _stop(self) -> None:
         """End the worker before the interpreter exits, because native code must not run then."""
         self._is_stopped = True
-        worker = self._worker
-        if worker is not None:
-            worker.join(timeout=2)
+        self.wait(2)
 
     def _compute(self, missing: Mapping[bytes, str]) -> None:
         computed: dict[bytes, Floats] = {}
@@ -242,57 +214,36 @@ class Vectors:
             if self._is_stopped:
                 break
             computed[key] = self.encoder.vectors([text])[0].astype(np.float16)
-        self._remember(computed)
-        if self._path is None or not computed:
-            return
-        try:
-            with _opened(self._path) as file:
-                file.executemany(
-                    "INSERT OR REPLACE INTO vectors VALUES (?, ?)",
-                    [(key, row.tobytes()) for key, row in computed.items()],
-                )
-                (count,) = file.execute("SELECT count(*) FROM vectors").fetchone()
-                if count > MAX_STORED:
-                    file.execute(_DELETE_OLDEST, [count - MAX_STORED])
-        except (sqlite3.Error, OSError) as error:
-            log.warning("%s: the tools' vectors cannot be stored: %s", self._path, error)
+        self._known.update(computed)
+
+        def store(file: sqlite3.Connection) -> None:
+            rows = [(key, row.tobytes()) for key, row in computed.items()]
+            file.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+            file.execute(_DELETE_OLDEST, [MAX_STORED])
+
+        if computed:
+            self._use_file(store)
 
     def _load(self, missing: Mapping[bytes, str]) -> None:
-        if self._path is None or not self._path.exists():
+        def load(file: sqlite3.Connection) -> None:
+            for key in missing:
+                for (data,) in file.execute("SELECT data FROM vectors WHERE key = ?", [key]):
+                    self._known[key] = np.frombuffer(data, np.float16)
+
+        self._use_file(load)
+
+    def _use_file(self, action: Callable[[sqlite3.Connection], None]) -> None:
+        """Open the file, readable only by its owner, and commit at the end. An error of the file is only logged."""
+        if self._path is None:
             return
-        found: dict[bytes, Floats] = {}
         try:
-            with _opened(self._path) as file:
-                for key in missing:
-                    row = file.execute("SELECT data FROM vectors WHERE key = ?", [key]).fetchone()
-                    if row is not None:
-                        found[key] = _unit_vector(row[0])
-        except (sqlite3.Error, OSError, TypeError, ValueError) as error:
-            log.warning("%s: the tools' vectors cannot be read, and are computed again: %s", self._path, error)
-        self._remember(found)
-
-    def _remember(self, rows: dict[bytes, Floats]) -> None:
-        with self._lock:
-            if len(self._known) + len(rows) > MAX_IN_MEMORY:
-                self._known = {}
-            self._known.update(rows)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open the file, readable only by its owner, and commit at the end."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    with closing(sqlite3.connect(path, timeout=5)) as file, file:
-        file.execute(_TABLE)
-        yield file
-
-
-def _unit_vector(data: bytes) -> Floats:
-    vector: Floats = np.frombuffer(data, np.float16)
-    if abs(np.linalg.norm(vector.astype(np.float32)) - 1) > UNIT_TOLERANCE:
-        raise ValueError("a stored vector is damaged")
-    return vector
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            with closing(sqlite3.connect(self._path, timeout=5)) as file, file:
+                file.execute(_TABLE)
+                action(file)
+        except (sqlite3.Error, OSError) as error:
+            log.warning("%s: vectors of tools are not stored, and are computed again: %s", self._path, error)
 
 
 def _key(encoder: str, text: str) -> bytes:

@@ -14,15 +14,21 @@ from packetgate.tools.learned import DIGITS
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 if TYPE_CHECKING:
-    from packetgate.reflex.meaning.space import Space, Spaces
+    from packetgate.reflex.meaning.encoder import Vectors
+    from packetgate.reflex.meaning.space import Space
+
+STATIC_AT_ONCE = 3_000
+"""Most static vectors that are computed while a request waits."""
 
 
 class SemanticModel:
-    """Compares tools and requests by meaning. It is loaded at first use."""
+    """Compares tools and requests by meaning. It is loaded at first use, because numpy is slow to load."""
 
     def __init__(self, path: Path | None = None) -> None:
         """Store the vectors of tools in the file `path`, or only in memory."""
         self._path = path
+        self.trees = Path(__file__).with_name("weights") / "mix.npz"
+        """File of the trees."""
 
     def kept_in(self, file: Path) -> "SemanticModel":
         """Return a model that stores vectors in a file."""
@@ -33,11 +39,18 @@ class SemanticModel:
         return SemanticIndex(self, specs, lexical)
 
     @cached_property
-    def spaces(self) -> "Spaces":
-        """The vector spaces."""
-        from packetgate.reflex.meaning.space import Spaces  # numpy is slow to load
+    def fine(self) -> "Vectors":
+        """The vectors of the sentence encoder."""
+        from packetgate.reflex.meaning.encoder import Vectors, sentence_encoder
 
-        return Spaces(self._path)
+        return Vectors(sentence_encoder(), self._path)
+
+    @cached_property
+    def coarse(self) -> "Vectors":
+        """The static vectors, which are used until those of the sentence encoder are computed."""
+        from packetgate.reflex.meaning.encoder import Vectors, static_encoder
+
+        return Vectors(static_encoder(), at_once=STATIC_AT_ONCE)
 
 
 class SemanticIndex:
@@ -60,20 +73,25 @@ class SemanticIndex:
         from packetgate.reflex.meaning.encoder import encoded_text, vector_of
 
         vector, space = vector_of(request), self._best_space()
-        is_final = space is not None and space.is_final
+        is_final = space is not None and space.vectors is self._meaning.fine
         rows = {
             name: space.row(name) if space and is_final else vector_of(encoded_text(self._specs[name]))
             for name in names
         }
         return {name: round(float(vector @ row), DIGITS) for name, row in rows.items()}
 
-    @cached_property
-    def _texts(self) -> dict[str, str]:
-        from packetgate.reflex.meaning.encoder import encoded_text
-
-        return {name: encoded_text(spec) for name, spec in self._specs.items()}
-
     def _best_space(self) -> "Space | None":
-        if self._specs and not (self._space and self._space.is_final):
-            self._space = self._meaning.spaces.space(self._texts, self._space)
+        """Return the best space whose vectors of all tools are computed, or None."""
+        if not self._specs or (self._space and self._space.vectors is self._meaning.fine):
+            return self._space
+        from packetgate.reflex.meaning.encoder import encoded_text
+        from packetgate.reflex.meaning.space import Space, load_ranking_trees
+
+        texts = [*map(encoded_text, self._specs.values())]
+        for kind, vectors in (("fine", self._meaning.fine), ("coarse", self._meaning.coarse)):
+            rows = vectors.of(texts)
+            if rows is not None:
+                self._space = Space([*self._specs], rows, vectors, load_ranking_trees(self._meaning.trees)[kind])
+            if self._space:
+                break
         return self._space

@@ -10,20 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packetgate.ranking.bm25 import CONCATENATED, COUNT_BITS, MAX_COUNT, TOOL_FIELDS, Lexical, ScoredRequest
-from packetgate.reflex.meaning.encoder import (
-    WEIGHTS,
-    Floats,
-    SentenceEncoder,
-    StaticEncoder,
-    Vectors,
-    sentence_encoder,
-    static_encoder,
-)
+from packetgate.reflex.meaning.encoder import Floats, Vectors
 from packetgate.reflex.weights import load_arrays
 from packetgate.tools.learned import DIGITS
 
-STATIC_AT_ONCE = 3_000
-"""Most static vectors that are computed while a request waits."""
 BY_VECTOR = 32
 """Number of candidates by the vector of the request."""
 BY_SENTENCE = 16
@@ -44,44 +34,16 @@ SATURATION, LENGTH_SHARE = 1.5, 0.75
 """BM25's k1 and b, over a tool's whole text."""
 
 
-class Spaces:
-    """The vector spaces for tools: the encoder's, and the static space until the encoder's vectors are computed."""
-
-    def __init__(self, path: Path | None = None, weights: Path = WEIGHTS) -> None:
-        """Store the encoder's vectors in the file `path`, or only in memory. Weights are loaded at first use."""
-        self.mix = weights / "mix.npz"
-        """File of the trees."""
-        is_shipped = weights == WEIGHTS
-        self.fine = Vectors(sentence_encoder() if is_shipped else SentenceEncoder(weights), path)
-        static = static_encoder() if is_shipped else StaticEncoder(weights)
-        self.coarse = Vectors(static, at_once=STATIC_AT_ONCE)
-
-    def space(self, texts: Mapping[str, str], earlier: "Space | None") -> "Space | None":
-        """Return the best space whose vectors of all tools are computed, or None.
-
-        Args:
-            texts: the texts of the tools, by name.
-            earlier: the last space of the same tools.
-        """
-        for kind, vectors in (("fine", self.fine), ("coarse", self.coarse)):
-            rows = vectors.of(list(texts.values()))
-            if rows is not None:
-                return Space(kind, texts, rows, vectors, load_ranking_trees(self.mix)[kind])
-            if earlier is not None:
-                return earlier
-        return None
-
-
 class Space:
     """All tools of a catalogue as vectors of one encoder."""
 
-    def __init__(self, kind: str, texts: Mapping[str, str], rows: Floats, vectors: Vectors, trees: "Trees") -> None:
-        self.is_final = kind == "fine"
+    def __init__(self, names: Sequence[str], rows: Floats, vectors: Vectors, trees: "Trees") -> None:
         self._rows = np.ascontiguousarray(rows, np.float32)
-        self._names = list(texts)
-        self._places = {name: place for place, name in enumerate(texts)}
+        self._names = names
+        self._places = {name: place for place, name in enumerate(names)}
         self._trees = trees
-        self._vectors = vectors
+        self.vectors = vectors
+        """The vectors that the space consists of."""
 
     def row(self, name: str) -> Floats:
         """Return a tool's vector."""
@@ -101,7 +63,7 @@ class Space:
         cosines = [self._cosines(text) for text in request.texts]
         whole, part = cosines[0], np.maximum.reduce(cosines)
         near = [*_largest(whole, BY_VECTOR), *(_largest(part, BY_SENTENCE) if len(cosines) > 1 else ())]
-        floor = self._vectors.encoder.floor
+        floor = self.vectors.encoder.floor
         names = list(dict.fromkeys([*request.best, *(self._names[at] for at in near if part[at] >= floor)]))
         if not names:
             return names, np.zeros((0, len(COLUMNS)), np.float32)
@@ -110,7 +72,7 @@ class Space:
 
     def _cosines(self, text: str) -> Floats:
         # unlike `@`, einsum starts no threads
-        cosines: Floats = np.einsum("ij,j->i", self._rows, self._vectors.of_request(text))
+        cosines: Floats = np.einsum("ij,j->i", self._rows, self.vectors.encoder.vectors([text])[0])
         return cosines.round(DIGITS)
 
 
