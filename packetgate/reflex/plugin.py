@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 
 from packetgate.deciders.advice import Score
 from packetgate.deciders.protocols import Deciders, Review, Selection
@@ -24,11 +25,9 @@ class ReflexAdviser:
 
     def propose(self, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
         """Return the calls of the likeliest tools. The last selection is kept: a turn needs it several times."""
-        from packetgate.reflex.calls import select  # numpy is slow to load
-
         last = self._last
         if last is None or last[0] is not packet or last[1] is not catalogue:
-            self._last = last = packet, catalogue, select(packet, catalogue)
+            self._last = last = packet, catalogue, _calls().select(packet, catalogue)
         return last[2]
 
     def likely_tools(self, packet: CognitionPacket, catalogue: Catalogue) -> Sequence[Mapping[str, float]]:
@@ -47,30 +46,24 @@ class ReflexAdviser:
 
 async def select_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
     """Return calls of the likeliest tools, selected without a language model."""
-
-    def select_in_thread() -> Selection:
-        from packetgate.reflex.calls import select  # numpy is slow to load
-
-        return select(packet, catalogue)
-
-    return await asyncio.to_thread(select_in_thread)
+    return await asyncio.to_thread(lambda: _calls().select(packet, catalogue))
 
 
 async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
     """Return judgements on the calls, made without a language model."""
+    return await asyncio.to_thread(lambda: _calls().review(packet, catalogue))
 
-    def review_in_thread() -> Review:
-        from packetgate.reflex.calls import review  # numpy is slow to load
 
-        return review(packet, catalogue)
+def _calls() -> ModuleType:
+    from packetgate.reflex import calls  # numpy is slow to load
 
-    return await asyncio.to_thread(review_in_thread)
+    return calls
 
 
 ADVISER = ReflexAdviser()
 PLUGIN = Plugin(
     name="reflex",
-    needs=("numpy", "onnxruntime", "tokenizers", "dateparser", "text_to_num"),
+    needs=("numpy", "onnxruntime", "tokenizers", "dateparser"),
     install="packetgate[reflex]",
     rankers=[SemanticModel()],
     proposers=[ADVISER],

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
-OPTIONAL = frozenset({"dateparser", "llama_cpp", "numpy", "onnxruntime", "text_to_num", "tokenizers"})
+OPTIONAL = frozenset({"dateparser", "llama_cpp", "numpy", "onnxruntime", "tokenizers"})
 
 
 class SlimPathFinder(PathFinder):

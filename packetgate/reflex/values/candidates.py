@@ -1,13 +1,12 @@
 """Find the candidate values of a parameter: each span of the request, converted to a value that the schema accepts."""
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from packetgate.reflex.values.dates import find_time_zone, format_moment, has_clock, parse_duration, parse_moment
+from packetgate.reflex.values.dates import amount_in, find_time_zone, format_moment, has_clock, parse_moment
 from packetgate.reflex.values.mentions import EDGES, ParsedRequest, Span
 from packetgate.reflex.values.parameters import COMMAND_STEMS, Parameter, as_number, split_command, stems_in
 from packetgate.tools.text.verbs import EXECUTE_VERBS
@@ -25,28 +24,14 @@ _NEGATIONS = frozenset(
     " kein keine sans sin pas 不 不要".split()
 )
 _AND = frozenset("and & or und oder y o et ou plus as 和 与".split())
-_YES_NO = {"true": True, "false": False, "yes": True, "off": False}
 _PAIR = re.compile(r"([A-Za-z][\w.-]*)/([\w-]+)")
 """Two joined names, such as `owner/repository`; a path's last part has an extension."""
 _DIGITAL_DATE = re.compile(r"^[^\d]{0,12}\d{1,4}[-/. ]\w{1,9}[-/., ]+\d{1,4}$")
+_PERCENT = frozenset({"%", "percent", "per", "prozent"})
 _YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
-_BRACKET = re.compile(r"[\[{(]")
 _KEY_VALUE = re.compile(
     r"(?<!\w)([A-Za-z_]\w{0,60})\s?=\s?(\"[^\"\n]{0,500}\"|'[^'\n]{0,500}'|[^\s,;]{1,500}(?:,(?!\w+\s?=)[^\s,;]{1,200}){0,50})"
 )
-_UNITS: dict[str, tuple[str, float]] = {
-    name: (dimension, size)
-    for dimension, units in {
-        "time": {"millisecond ms": 0.001, "second sec s": 1.0, "minute min mins": 60.0, "hour hr h": 3600.0,
-                 "day d": 86400.0, "week": 604800.0, "month": 2592000.0, "year": 31536000.0},
-        "bytes": {"byte b": 1.0, "kb kilobyte": 1024.0, "mb megabyte": 1048576.0, "gb gigabyte": 1073741824.0},
-        "length": {"mm millimeter millimetre": 0.001, "cm centimeter centimetre": 0.01, "m meter metre": 1.0,
-                   "km kilometer kilometre": 1000.0},
-        "mass": {"g gram": 1.0, "kg kilogram kilo": 1000.0},
-    }.items()
-    for names, size in units.items()
-    for name in names.split()
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +79,7 @@ def _candidates(reading: ParsedRequest, parameter: Parameter, now: datetime | No
         case "array":
             yield from _arrays(reading, parameter, now)
         case "object":
-            yield from _literals(reading, dict)
+            return  # an object is only read from `key=value`, or from the answer to a question
         case "any":
             yield from _numbers(reading, parameter, integer=False)
             yield from _strings(reading, parameter, now)
@@ -140,48 +125,15 @@ def _with_year(reading: ParsedRequest, span: Span) -> str:
 def _numbers(reading: ParsedRequest, parameter: Parameter, *, integer: bool) -> Iterator[Candidate]:
     known = {*parameter.words, *parameter.about}
     for span in reading.mentions:
-        if span.kind in {"duration", "date"}:
-            yield from _durations(span, known, integer)
         if span.kind == "date" and (year := _YEAR.search(span.text)):
             yield Candidate(int(year[0]), "moment", span)
-        if span.number is None:
-            continue
-        unit = reading.unit_of(span)
-        yield from _number(span.number, integer, "number", span, bool(unit) and stems_in(unit)[0] in known)
-        if unit in {"%", "percent", "per", "prozent"} and not integer:
-            yield Candidate(round(span.number / 100, 10), "share", span)
-        own, wanted = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s")), None
-        if own and (wanted := _wanted_unit(known, own[0])) and wanted != own[1]:
-            yield from _number(_rounded(span.number * own[1] / wanted), integer, "unit", span)
-
-
-def _number(value: float, integer: bool, way: str, span: Span, strength: float = 0.0) -> Iterator[Candidate]:
-    number = as_number(value, integer=integer)
-    if number is not None:
-        yield Candidate(number, way, span, float(strength))
-
-
-def _wanted_unit(stems: set[str], dimension: str) -> float | None:
-    """Return the size of the unit that a parameter names, if it names exactly one unit; else None."""
-    known = {stems_in(name)[0]: size for name, (kind, size) in _UNITS.items() if kind == dimension and len(name) > 1}
-    sizes = {known[stem] for stem in stems if stem in known}
-    return sizes.pop() if len(sizes) == 1 else None
-
-
-def _rounded(value: float) -> int | float:
-    return int(value) if float(value).is_integer() else round(value, 10)
-
-
-def _durations(span: Span, known: set[str], integer: bool) -> Iterator[Candidate]:
-    seconds = parse_duration(span.text)
-    parts = re.findall(r"([\d.]+|[a-z]+)[ -]([a-z]+)", span.text.lower())
-    if seconds is None or not parts:
-        return
-    own, wanted = _UNITS.get(parts[0][1].removesuffix("s")), _wanted_unit(known, "time")
-    if own:
-        yield from _number(_rounded(seconds / own[1]), integer, "number", span, stems_in(parts[0][1])[0] in known)
-    if wanted and (own is None or wanted != own[1]):
-        yield from _number(_rounded(seconds / wanted), integer, "duration", span, 1.0)
+        amount = amount_in(span.text) if span.kind in {"duration", "date"} else None
+        value, unit = amount or (span.number, reading.unit_of(span))
+        number = None if value is None else as_number(value, integer=integer)
+        if number is not None:
+            yield Candidate(number, "number", span, float(bool(unit) and stems_in(unit)[0] in known))
+        if value is not None and unit in _PERCENT and not integer:
+            yield Candidate(round(value / 100, 10), "share", span)
 
 
 def _choices(reading: ParsedRequest, parameter: Parameter) -> Iterator[Candidate]:
@@ -234,26 +186,6 @@ def _booleans(reading: ParsedRequest, parameter: Parameter) -> Iterator[Candidat
             negated = bool(_NEGATIONS & before)
             span = reading.span(at, at + 1, "phrase")
             yield Candidate(not negated, "no" if negated else "yes", span, in_name or in_text, negated)
-    for word, value in _YES_NO.items():
-        if word in reading.words:
-            at = reading.words.index(word)
-            yield Candidate(value, "yes" if value else "no", reading.span(at, at + 1, "phrase"))
-
-
-def _literals(reading: ParsedRequest, kind: type) -> Iterator[Candidate]:
-    decoder, text, tried, at = json.JSONDecoder(), reading.text[:20_000], 0, 0
-    while tried < 20 and (bracket := _BRACKET.search(text, at)):
-        at = bracket.end()
-        tried += 1
-        try:
-            value, end = decoder.raw_decode(text, bracket.start())
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, kind):
-            at = end
-            inside = [k for k, token in enumerate(reading.tokens) if bracket.start() <= token.start < end]
-            if inside:
-                yield Candidate(value, "literal", reading.span(inside[0], inside[-1] + 1, "rest"))
 
 
 def _may_be_command(reading: ParsedRequest, span: Span) -> bool:
@@ -263,7 +195,6 @@ def _may_be_command(reading: ParsedRequest, span: Span) -> bool:
 
 
 def _arrays(reading: ParsedRequest, parameter: Parameter, now: datetime | None) -> Iterator[Candidate]:
-    yield from _literals(reading, list)
     items = parameter.items
     if {*parameter.words} & COMMAND_STEMS and items.type in {"string", "any"}:
         commands = (span for span in reading.spans if _may_be_command(reading, span))
@@ -276,11 +207,6 @@ def _arrays(reading: ParsedRequest, parameter: Parameter, now: datetime | None) 
         values = [_item_value(reading, singles, item) for item in ranges]
         if None not in values:
             yield Candidate(values, "list", reading.span(ranges[0][0], ranges[-1][1], "rest"))
-    for kind in sorted({span.kind for span in reading.mentions} - {"duration"}):
-        spans = [span for span in reading.mentions if span.kind == kind][:100]
-        values = [singles.get((span.first, span.last)) for span in spans]
-        if len(values) > 1 and None not in values:
-            yield Candidate(values, "each", reading.span(spans[0].first, max(span.last for span in spans), "rest"))
     for (first, last), value in singles.items():
         if value is not None and last - first <= 5:
             yield Candidate([value], "written", reading.span(first, last, "phrase"))

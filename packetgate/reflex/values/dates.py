@@ -88,22 +88,18 @@ def _order(text: str) -> str:
     return "DMY" if (first and int(first[1]) > 12) or re.fullmatch(r"\d{1,2}\.\d{1,2}\.\d{4}", text) else "MDY"
 
 
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800, "month": 2592000, "year": 31536000}
-_DURATION_PART = re.compile(rf"(half an?|{_COUNT}(?:\.\d+)?)[ -]({_UNIT})", re.IGNORECASE)
+_AMOUNT = re.compile(rf"(half an?|{_COUNT}(?:\.\d+)?)[ -]({_UNIT})", re.IGNORECASE)
 
 
-def parse_duration(text: str) -> float | None:
-    """Return the seconds of a duration such as `2 hours and 30 minutes`, or None."""
-    parts = [(count.lower(), unit.lower().removesuffix("s")) for count, unit in _DURATION_PART.findall(text)]
-    if not parts or any(unit not in _SECONDS for _, unit in parts):
+def amount_in(text: str) -> tuple[float, str] | None:
+    """Return the count and the unit of a duration such as `2 hours`; None without a duration, or with several."""
+    amounts = _AMOUNT.findall(text)
+    if len(amounts) != 1:
         return None
-    return sum(_count(count) * _SECONDS[unit] for count, unit in parts)
-
-
-def _count(text: str) -> float:
-    if text.startswith("half"):
-        return 0.5
-    return {"a": 1, "an": 1, "couple of": 2, "few": 3}.get(text) or NUMBER_WORDS.get(text) or float(text)
+    count, unit = (part.lower() for part in amounts[0])
+    if count.startswith("half"):
+        return 0.5, unit
+    return {"a": 1, "an": 1, "couple of": 2, "few": 3}.get(count) or NUMBER_WORDS.get(count) or float(count), unit
 
 
 def format_moment(moment: datetime, pattern: str) -> str:

@@ -24,22 +24,19 @@ PURPOSEFUL = frozenset("quoted code url email path number date time duration ide
 LIKELY = 0.5  # probability from which an argument is more likely right than wrong
 _VALUES = frozenset("quoted code url email path".split())  # kinds of mentions that are values, not words of a sentence
 _BARE = _VALUES | {"number", "date", "time", "duration"}
-_MAX_VALUES = 20
 _PATHS = frozenset(
     stem_of(word) for word in "path file filename filepath dir directory folder root source destination uri".split()
 )
 """Stems of parameter names that take a path."""
 _PATH_WORDS = frozenset(stem_of(word) for word in "file folder directory dir path".split())
-_PATH_BONUS, _EXISTS_BONUS, _OUTRIGHT_BONUS = 2.0, 3.0, 2.0
-"""Added log odds: of a path for a path parameter, of a path that exists, and of a choice that is named in full."""
+_PATH_BONUS, _EXISTS_BONUS = 2.0, 3.0
+"""Added log odds: of a path for a path parameter, and of a path that exists."""
 _MAX_PATH_CHECKS = 4  # likeliest optional paths whose existence is checked
 _MIN_OTHER = 1e-3  # lowest probability of another value that is reported
 
 MAX_COMBINED = 6  # candidates of each parameter that are combined with the candidates of other parameters
 _BEAM = 48  # combinations that the beam search keeps
 _OVERLAP_COST = 6.0  # log odds: two parameters use the same words
-_ORDER_COST = 0.7  # log odds: values of the same kind and type are not in the order of their parameters
-_UNUSED_COST = 0.5  # log odds: a value of the request remains unused
 _SKIP_COST = 2.5  # log odds: a required parameter has no value, and a later one of the same type has a value
 
 
@@ -103,18 +100,14 @@ def fill_parameters(spec: ToolSpec, text: str, *, now: datetime | None = None) -
             ranked.append(_Ranked(parameter, [NO_VALUE, Candidate(value, "keyed", span)], np.array([0.01, 0.99])))
             continue
         options = candidates(reading, parameter, now)
-        outright = [one.way == "choice" and one.strength >= 0.9 and len(str(one.value)) > 3 for one in options]
-        bonus = _OUTRIGHT_BONUS * np.array(outright)
-        scores = load_filling_trees().scores(features.rows(index, options)).round(DIGITS) + bonus
+        scores = load_filling_trees().scores(features.rows(index, options)).round(DIGITS).astype(np.float64)
         if takes_path(spec):
             is_path = bool({*parameter.words} & _PATHS)
             scores = scores + _path_scores(options, mistaken, is_path=is_path)
             named = existing_names(spec, parameter.name, reading)
             scores = scores + _existence_scores(options, parameter, spec, named, scores)
-            options = [_without_path_word(one) for one in options] if is_path else options
         ranked.append(_Ranked(parameter, options, softmax(scores)))
-    values = [span for span in reading.mentions if span.kind in _VALUES][:_MAX_VALUES]
-    chosen = _assign(ranked, values)
+    chosen = _assign(ranked)
     params: dict[str, Any] = {}
     for one, (candidate, _) in zip(ranked, chosen, strict=True):
         if candidate is not NO_VALUE:
@@ -180,11 +173,6 @@ def _is_path_word(text: str) -> bool:
     return stem_of(text.lower()) in _PATH_WORDS
 
 
-def _without_path_word(candidate: Candidate) -> Candidate:
-    first, _, name = candidate.value.partition(" ") if isinstance(candidate.value, str) else ("", "", "")
-    return replace(candidate, value=name) if name and _is_path_word(first) else candidate
-
-
 def _argument(ranked: _Ranked, candidate: Candidate, probability: float) -> Argument:
     parameter, span = ranked.parameter, candidate.span
     pairs = zip(ranked.options, ranked.probabilities.tolist(), strict=True)
@@ -211,7 +199,7 @@ def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(exponents / exponents.sum(), dtype=np.float64)
 
 
-def _assign(ranked: Sequence[_Ranked], values: Sequence[Span]) -> list[tuple[Candidate, float]]:
+def _assign(ranked: Sequence[_Ranked]) -> list[tuple[Candidate, float]]:
     """Return (candidate, probability) for each parameter in the likeliest combination, found by beam search."""
     order = sorted(range(len(ranked)), key=lambda at: -float(ranked[at].probabilities.max()))
     beam: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
@@ -231,20 +219,13 @@ def _assign(ranked: Sequence[_Ranked], values: Sequence[Span]) -> list[tuple[Can
         ]
         beam = sorted(grown, key=lambda state: -round(state[0], DIGITS))[:_BEAM]
     ways = [taken for _, taken in beam]
-    shares = softmax(
-        np.array([score - _UNUSED_COST * _unused_count(ranked, order, taken, values) for score, taken in beam])
-    )
+    shares = softmax(np.array([score for score, _ in beam]))
     chosen = ways[int(shares.round(DIGITS).argmax())]
     assigned = {}
     for place, at in enumerate(order):
         share = float(sum(share for way, share in zip(ways, shares, strict=True) if way[place] == chosen[place]))
         assigned[at] = (ranked[at].options[chosen[place]], min(1.0, round(share, DIGITS)))
     return [assigned[at] for at in range(len(ranked))]
-
-
-def _unused_count(ranked: Sequence[_Ranked], order: Sequence[int], taken: Sequence[int], values: Sequence[Span]) -> int:
-    spans = [ranked[at].options[index].span for at, index in zip(order, taken, strict=True)]
-    return sum(not any(span and span.overlaps(value) for span in spans) for value in values)
 
 
 def _conflict_cost(
@@ -259,8 +240,6 @@ def _conflict_cost(
             continue
         elif old.span.overlaps(new.span):  # a cue of a choice may be part of a value
             cost += _OVERLAP_COST / 6 if {old.way, new.way} & {"yes", "no", "choice", "hinted"} else _OVERLAP_COST
-        elif old.span.kind == new.span.kind != "phrase" and earlier.type == parameter.type:
-            cost += _ORDER_COST * ((old.span.first < new.span.first) != (earlier.order < parameter.order))
     return cost
 
 
@@ -293,21 +272,6 @@ def fill_per_path(spec: ToolSpec, text: str, *, now: datetime | None = None) -> 
         unused = tuple(one for one in filling.unused if one not in all_paths)
         fillings.append(replace(filling, params=params, arguments=arguments, unused=unused))
     return fillings
-
-
-def fill_query(filling: Filling, name: str, value: str, probability: float) -> Filling:
-    """Return a filling with this value for a parameter, unless the parameter already has a likely value."""
-    old = next((one for one in filling.arguments if one.path == (name,)), None)
-    if old is None or not value or (old.state == "filled" and old.probability >= LIKELY):
-        return filling
-    new = Argument((name,), "filled", probability, value, value)
-    return replace(
-        filling,
-        params={**filling.params, name: value},
-        arguments=tuple(new if one is old else one for one in filling.arguments),
-        missing=tuple(one for one in filling.missing if one != name),
-        unused=tuple(one for one in filling.unused if one.text not in value),
-    )
 
 
 def value_from_answer(

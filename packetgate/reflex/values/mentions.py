@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from packetgate.reflex.values.dates import find_time_spans
 from packetgate.reflex.values.tokens import Token, number_parts, tokenize
+from packetgate.tools.text.values import NUMBER_WORDS
 from packetgate.tools.text.words import stem_of, words_of
 
 _MAX_TOKENS = 160  # sequences of words are searched in this number of tokens
@@ -24,12 +25,12 @@ EDGES = frozenset(
 """Words that no value begins or ends with, except in names."""
 _JOINING = frozenset("of the and de la le du des von van der for in & 's a an to y et und on".split())
 _ENDS = frozenset(".;:?!\n。")
-_NUMBER_LANGUAGES = ("en", "de", "es", "fr")
-_NOT_NUMBERS = frozenset("a an one's o on un una une uno ein eine einen et y and und mil second seconds".split())
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000, "dozen": 12,
     "mio": 1_000_000, "millionen": 1_000_000, "millones": 1_000_000, "trillion": 10**12}  # fmt: skip
-_ORDINALS = dict(
-    zip("first second third fourth fifth sixth seventh eighth ninth tenth".split(), range(1, 11), strict=True)
+_NUMBERS = (
+    NUMBER_WORDS
+    | dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
+    | dict(zip("一二三四五六七八九十", range(1, 11), strict=True))
 )
 _SYNONYMS = {
     stem: synonym
@@ -132,62 +133,30 @@ def _with_times(text: str, tokens: list[Token]) -> list[Token]:
 
 
 def _mentions(reading: ParsedRequest) -> Iterator[Span]:
-    tokens = reading.tokens
-    for at, token in enumerate(tokens):
-        if token.kind == "number":
-            parts = number_parts(token.text)
-            if parts:
-                value, unit, _ = parts
-                has_next = at + 1 < len(tokens) and not tokens[at + 1].before
-                scale = _SCALES.get(reading.words[at + 1]) if has_next else None
-                yield reading.span(at, at + 2 if scale else at + 1, "number", value * (scale or 1), unit)
-        elif token.kind in {"quoted", "code"} and (parts := number_parts(token.text)):
-            yield reading.span(at, at + 1, token.kind, parts[0], parts[1])
-        elif token.kind != "word":
+    until = 0
+    for at, token in enumerate(reading.tokens):
+        if at >= until and (number := _number_at(reading, at)):
+            value, unit, until = number
+            yield reading.span(at, until, token.kind if token.kind in {"quoted", "code"} else "number", value, unit)
+        elif token.kind not in {"word", "number"}:
             yield reading.span(at, at + 1, token.kind)
-    yield from _number_words(reading)
     yield from _names(reading)
 
 
-def _number_words(reading: ParsedRequest) -> Iterator[Span]:
-    words, tokens, at = reading.words, reading.tokens, 0
-    while at < min(len(words), _MAX_TOKENS * 4):
-        is_word = tokens[at].kind == "word"
-        if is_word and (_number_of(words[at]) is not None or words[at] in {"half", "dozen"}):
-            value: float | None = _number_of(words[at])
-            last = at + 1
-            for end in range(at + 2, min(at + 7, len(words) + 1)):
-                if any(tokens[k].before or tokens[k].kind != "word" for k in range(at + 1, end)):
-                    break
-                longer = _number_of(" ".join(words[at:end]))
-                if longer is not None and words[end - 1] != "and":
-                    last, value = end, longer
-            if value is None:
-                value = 0.5 if words[at] == "half" else 12
-            elif last < len(words) and words[last] == "dozen":
-                last, value = last + 1, value * 12
-            yield reading.span(at, last, "number", value)
-            at = last
-            continue
-        number_follows = at + 1 < len(words) and (
-            tokens[at + 1].kind in {"number", "duration"} or _number_of(words[at + 1]) is not None
-        )
-        if is_word and words[at] in _ORDINALS and not number_follows:
-            yield reading.span(at, at + 1, "number", _ORDINALS[words[at]], "th")
-        at += 1
-
-
-@lru_cache(maxsize=20_000)
-def _number_of(words: str) -> int | None:
-    if words not in _NOT_NUMBERS and words not in _ORDINALS and words[:1].isalpha() and len(words) <= 80:
-        from text_to_num import text2num
-
-        for language in _NUMBER_LANGUAGES:
-            try:
-                return int(text2num(words, language))
-            except ValueError:
-                continue
-    return "零一二三四五六七八九十".find(words) if len(words) == 1 and words in "一二三四五六七八九十" else None
+def _number_at(reading: ParsedRequest, at: int) -> tuple[float, str, int] | None:
+    """Return the number that begins at a token, its unit, and the index after it; None if no number begins there."""
+    tokens, words, last = reading.tokens, [*reading.words, ""], at + 1
+    if tokens[at].kind in {"number", "quoted", "code"}:
+        parts = number_parts(tokens[at].text)
+    else:
+        value = _NUMBERS.get(words[at])
+        if value and value >= 20 and (ones := _NUMBERS.get(words[last], 10)) < 10:  # `twenty five`
+            value, last = value + ones, last + 1
+        parts = (value, "", "") if value else None
+    if parts is None:
+        return None
+    scale = _SCALES.get(words[last]) if last < len(tokens) and not tokens[last].before else None
+    return parts[0] * (scale or 1), parts[1], last + 1 if scale else last
 
 
 def _names(reading: ParsedRequest) -> Iterator[Span]:
