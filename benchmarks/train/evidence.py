@@ -40,7 +40,7 @@ from packetgate.lab.fitting import calibration_error, reliability
 from packetgate.models.model import Model
 from packetgate.plugins import installed
 from packetgate.reflex.calls import select
-from packetgate.reflex.fit import probability_of_tool
+from packetgate.reflex.fit import fits_by_part, probability_of_any
 from packetgate.reflex.scoring import evidence_from_request
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError
@@ -179,6 +179,11 @@ def _asked(question: Question) -> tuple[CognitionPacket, Catalogue]:
     return CognitionPacket(content=content, context=context, tool_routing=ToolRouting()), catalogue
 
 
+def _serves(packet: CognitionPacket, catalogue: Catalogue) -> float:
+    """Return the probability that some tool serves the current step."""
+    return max(map(probability_of_any, fits_by_part(packet, catalogue).values()), default=0.0)
+
+
 def _read(row: Row, question: Question) -> Row:
     """Return the row with what the request says of each call."""
     packet, catalogue = _asked(question)
@@ -190,7 +195,7 @@ def _read(row: Row, question: Question) -> Row:
         if row.acts is not None and "written" not in read | one.evidence:
             read |= {"acts": round(log_odds(row.acts), DIGITS), "passed_over": 1.0}
         candidates.append(one.model_copy(update={"evidence": one.evidence | read, "right": question.right(one.call)}))
-    return row.model_copy(update={"serves": probability_of_tool(packet, catalogue), "candidates": tuple(candidates)})
+    return row.model_copy(update={"serves": _serves(packet, catalogue), "candidates": tuple(candidates)})
 
 
 async def _row(question: Question, model: Model) -> Row:
@@ -221,7 +226,7 @@ async def _row(question: Question, model: Model) -> Row:
         id=question.id,
         wanted=question.wanted,
         acts=acts,
-        serves=probability_of_tool(packet, catalogue),
+        serves=_serves(packet, catalogue),
         candidates=tuple(found.values()),
     )
 

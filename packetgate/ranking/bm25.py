@@ -106,7 +106,8 @@ class Lexical:
         """Return the parsed request with its lexical scores; `best` has at least `limit` tools if so many match."""
         words = words_by_stem(request)
         scores, text = self.scores(words), request[:ENCODED_CHARS].strip()
-        texts = [text, *_sentences(text)] if text else []
+        sentences = [part for part in _SENTENCE_END.split(text) if len(part.split()) > 2]
+        texts = [text, *(sentences[:MAX_SENTENCES] if len(sentences) > 1 else [])] if text else []
         return ScoredRequest(words, texts, scores, top_names(scores, max(limit, BY_WORDS)))
 
     def rank(self, request: str, limit: int = 20) -> list[Ranked]:
@@ -167,11 +168,6 @@ def words_by_stem(request: str) -> dict[str, set[str]]:
     for word in query_terms(request):
         words.setdefault(stem_of(word), set()).add(word)
     return words
-
-
-def _sentences(text: str) -> Sequence[str]:
-    sentences = [part for part in _SENTENCE_END.split(text) if len(part.split()) > 2]
-    return sentences[:MAX_SENTENCES] if len(sentences) > 1 else []
 
 
 @lru_cache(CACHED_ENTRIES)

@@ -73,7 +73,3 @@ class Ranking:
         words = words_by_stem(request)
         unknown = words.keys() - {*self._lexical.known_stems(words)}
         return tuple(word for word in query_terms(request) if any(word in words[stem] for stem in unknown))
-
-    def rank_by_words(self, request: str, limit: int = 20) -> list[Ranked]:
-        """Return the tools that share a word with the request, ranked only by BM25, best first."""
-        return self._lexical.rank(request, limit)

@@ -3,9 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from packetgate.ranking.bm25 import Ranked
-from packetgate.tools.spec.categories import CATEGORY_WORDS, DOCUMENTATION, EXTERNAL, CategoryWords, categories_in
-from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.spec.categories import CATEGORY_WORDS, EXTERNAL, CategoryWords, categories_in
 from packetgate.tools.text.verbs import EXECUTE_VERBS, READ_VERBS, WRITE_VERBS
 from packetgate.tools.text.words import query_terms, words_in
 
@@ -47,8 +45,3 @@ def subject_of(request: str, own: CategoryWords = _NONE) -> Subject:
         categories=categories,
         outside=bool(categories & EXTERNAL) or bool(_ADDRESS.search(request)),
     )
-
-
-def is_documentation(spec: ToolSpec, hit: Ranked, request: str) -> bool:
-    """Whether a tool provides documentation about the subject of a request."""
-    return spec.category == DOCUMENTATION and bool(hit.terms & subject_of(request).terms)

@@ -10,7 +10,6 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.text.reading import is_small_talk
-from packetgate.tools.text.words import query_terms
 
 
 async def respond_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
@@ -32,7 +31,6 @@ def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
 
 
 def _no_match(request: str, catalogue: Catalogue) -> str:
-    known = {term for hit in ranking_of(catalogue).rank_by_words(request, len(catalogue)) for term in hit.terms}
-    unknown = [f'"{word}"' for word in query_terms(request) if word not in known]
+    unknown = [f'"{word}"' for word in ranking_of(catalogue).unknown_words(request)]
     text = "No tool matches this request, and no language model is configured (--lite, --prime)."
     return f"{text} Unknown words: {', '.join(unknown[:LISTED])}." if unknown else text

@@ -3,8 +3,7 @@
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from typing import Any
 
 from packetgate.deciders.commands import ONLY_UNDO, UNDO_TOOL, undo_in_words
@@ -25,7 +24,7 @@ from packetgate.reflex.follow_ups import current_step
 from packetgate.reflex.reading import steps_in
 from packetgate.reflex.signals import CallSignals, ReflexCallSignals, is_known_builtin, reflex_call_probability
 from packetgate.reflex.values.filling import PURPOSEFUL, Filling, fill_parameters, value_from_answer
-from packetgate.reflex.values.mentions import Span, parse_request
+from packetgate.reflex.values.mentions import parse_request
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.origins import OriginKind
 from packetgate.state.packet import CognitionPacket
@@ -46,14 +45,6 @@ _DECLINED = {ApprovalOutcome.DENIED, ApprovalOutcome.SKIPPED}
 _MIN_ALTERNATIVE = 0.05  # probability from which another tool is an alternative
 
 
-@dataclass(frozen=True)
-class _Part:
-    text: str
-    answers: tuple[str, ...]
-    corrects: bool  # whether the answers replace values of a proposed call
-    now: datetime
-
-
 def select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
     """Return calls for each part of the current step. Blocking.
 
@@ -62,10 +53,7 @@ def select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
     undo = undo_in_words(packet.content.original_prompt) if UNDO_TOOL in catalogue else None
     if undo is not None:
         return undo
-    corrects = any(one.goes_to_selection for one in packet.governance.approvals)
-    now = packet.header.created_at.astimezone()
-    parts = [_Part(text, packet.content.clarifications, corrects, now) for text in parts_in(current_step(packet))]
-    choices = [_select_for_part(part, packet.context.palette_names, catalogue) for part in parts]
+    choices = [_select_for_part(part, packet, catalogue) for part in parts_in(current_step(packet))]
     reasoning = "; ".join(choice.reasoning for choice in choices)
     question = next((choice for choice in choices if choice.action == "clarify"), None)
     if question:
@@ -84,26 +72,28 @@ def _selection(**fields: Any) -> Selection:
     return Selection(**fields, confidence_source=ConfidenceSource.CALIBRATED, decided_by="reflex")
 
 
-def _select_for_part(part: _Part, palette: frozenset[str], catalogue: Catalogue) -> Selection:
-    fits = best_fits(part.text, catalogue, part.now)
+def _select_for_part(part: str, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
+    now, answers = packet.header.created_at.astimezone(), packet.content.clarifications
+    fits = best_fits(part, catalogue, now)
     likely = probability_of_any(fits)
     if likely < MIN_TOOL_PROBABILITY:
-        return _selection(action="none", confidence=1 - likely, reasoning=f"no tool fits {part.text!r}")
+        return _selection(action="none", confidence=1 - likely, reasoning=f"no tool fits {part!r}")
     best = fits[0]
     if best.probability < MIN_TOOL_PROBABILITY:
-        best = next((fit for fit in fits if fit.spec.name in palette), best)
+        best = next((fit for fit in fits if fit.spec.name in packet.context.palette_names), best)
     filled = [
-        _with_answers(best.spec, filling.params, [*filling.missing], part)
-        for filling in fill_arguments(best.spec, part.text, part.now)
+        _with_answers(best.spec, filling.params, [*filling.missing], packet)
+        for filling in fill_arguments(best.spec, part, now)
     ]
     name, missing_name = best.spec.name, next((missing[0] for _, missing in filled if missing), "")
-    if missing_name and part.answers and parse_words(part.answers[-1]).outcome in _DECLINED:
+    if missing_name and answers and parse_words(answers[-1]).outcome in _DECLINED:
         reasoning = f"{name} needs a value for {missing_name}, and the request does not contain it"
         return _selection(action="none", confidence=1.0, reasoning=reasoning)
     if missing_name:
+        about = str(best.spec.parameters.get(missing_name, {}).get("description", "")).strip().rstrip(".")
         return _selection(
             action="clarify",
-            question=_question(best.spec, missing_name),
+            question=f"To use {name} I need `{missing_name}`{f' ({about})' if about else ''}. What should it be?",
             asked_argument=(name, missing_name),
             confidence=likely,
             reasoning=f"{name} needs a value for {missing_name}",
@@ -119,25 +109,19 @@ def _select_for_part(part: _Part, palette: frozenset[str], catalogue: Catalogue)
 
 
 def _with_answers(
-    spec: ToolSpec, params: dict[str, Any], missing: list[str], part: _Part
+    spec: ToolSpec, params: dict[str, Any], missing: list[str], packet: CognitionPacket
 ) -> tuple[dict[str, Any], list[str]]:
-    for text in part.answers:
+    now = packet.header.created_at.astimezone()
+    corrects = any(one.goes_to_selection for one in packet.governance.approvals)
+    for text in packet.content.clarifications:
         decides = parse_words(text).outcome is not ApprovalOutcome.ANSWERED
-        value = value_from_answer(spec, missing[0], text, part.now, decides=decides) if missing else None
-        if value is not None:
-            answered = {missing[0]: value}
-        else:
-            answered = fill_parameters(spec, text, now=part.now).likely_params()
-        if part.corrects:
+        value = value_from_answer(spec, missing[0], text, now, decides=decides) if missing else None
+        answered = {missing[0]: value} if value is not None else fill_parameters(spec, text, now=now).likely_params()
+        if corrects:
             params = {**params, **answered}
         params = {**{name: value for name, value in answered.items() if name in missing}, **params}
         missing = [name for name in missing if name not in params]
     return params, missing
-
-
-def _question(spec: ToolSpec, parameter: str) -> str:
-    about = str(spec.parameters.get(parameter, {}).get("description", "")).strip().rstrip(".")
-    return f"To use {spec.name} I need `{parameter}`{f' ({about})' if about else ''}. What should it be?"
 
 
 def review(packet: CognitionPacket, catalogue: Catalogue) -> Review:
@@ -324,9 +308,9 @@ def _kind_of_unread(name: str, call: ToolCall, spec: ToolSpec) -> str:
 def _unused_mentions(text: str, params: Mapping[str, Any]) -> int:
     values = fold_text(json.dumps([str(leaf.value) for name, value in params.items() for leaf in leaves(value, name)]))
     spans = [span for span in parse_request(text).mentions if span.kind in PURPOSEFUL]
-    used = [span for span in spans if any(form in values for form in _forms(span))]
+    used = [
+        span
+        for span in spans
+        if fold_text(span.text) in values or (span.number is not None and f"{span.number:g}" in values)
+    ]
     return sum(not any(one.overlaps(span) for one in used) for span in spans)
-
-
-def _forms(span: Span) -> list[str]:
-    return [fold_text(span.text), *([] if span.number is None else [f"{span.number:g}"])]

@@ -2,16 +2,13 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
-from pathlib import PurePath
-from typing import Any
 
 from packetgate.ranking.bm25 import Lexical, Ranked
 from packetgate.ranking.ranking import ranking_of
-from packetgate.ranking.subject import is_documentation
 from packetgate.reflex.follow_ups import current_step
 from packetgate.reflex.judge.judge import judge
 from packetgate.reflex.meaning.ranker import SemanticIndex, SemanticModel
@@ -30,7 +27,6 @@ from packetgate.reflex.values.filling import (
     Filling,
     existing_names,
     fill_per_path,
-    fill_query,
     takes_path,
 )
 from packetgate.reflex.values.mentions import EDGES, parse_request, unify_synonym
@@ -53,12 +49,10 @@ _CANDIDATES = 12  # best ranked tools that are considered
 _NOT_JUDGED = -2.0  # log odds of a tool that is not judged
 _MAX_CHARS = 2_000
 _MAX_BUILTIN = 3  # built-in tools that are considered regardless of rank
-_QUERY_PROBABILITY = 0.9  # that a question as a whole is the query of a search tool
 _MAX_FILLED = 6  # best tools whose arguments are read from the request
 _MIN_RELATIVE_PROBABILITY = 0.02  # arguments are read only for tools with this share of the best tool's probability
 _NO_PARAMETERS = 2  # a tool without parameters counts as if it had this number of arguments
 _MAX_COUNT = 3  # largest value of signals that count something
-_FOLDERS, _FILES = ({stem_of(word) for word in words.split()} for words in ("dir directory folder tree", "file"))
 _GENERAL = frozenset(stem_of(word) for word in "path name file folder query text id".split())
 """Stems of parameter names that any request may contain."""
 _APPENDS = re.compile(r"\bappend\b|\badd\b.+\b(?:to|onto)\b", re.IGNORECASE)
@@ -123,7 +117,6 @@ class Fit:
             "the request names it": signals.outright,
             "its name contains the verb": signals.verb or signals.named > 0.5,
             "it takes the named path": signals.path,
-            "it documents the subject": signals.documents,
             "its description contains words of the request": signals.known,
             "the judge prefers it": signals.judged > 0,
         }
@@ -134,11 +127,6 @@ def fits_by_part(packet: CognitionPacket, catalogue: Catalogue, also: str = "") 
     """Return `best_fits` for each part of the current step. Blocking."""
     now = packet.header.created_at.astimezone()
     return {part: best_fits(part, catalogue, now, also) for part in parts_in(current_step(packet))}
-
-
-def probability_of_tool(packet: CognitionPacket, catalogue: Catalogue) -> float:
-    """Return the probability that some tool serves the current step. Blocking."""
-    return max(map(probability_of_any, fits_by_part(packet, catalogue).values()), default=0.0)
 
 
 def best_fits(text: str, catalogue: Catalogue, now: datetime, also: str = "") -> list[Fit]:
@@ -152,7 +140,7 @@ def best_fits(text: str, catalogue: Catalogue, now: datetime, also: str = "") ->
     known = [
         name for name in dict.fromkeys([*hits, *_tools_regardless_of_rank(text, catalogue), also]) if name in catalogue
     ]
-    names = [name for name in known if name == also or not _is_excluded(catalogue[name], text, catalogue)]
+    names = [name for name in known if name == also or not _is_excluded(catalogue[name], text)]
     near = _nearness(text[:_MAX_CHARS], names, catalogue)
     outright = catalogue.tools_named_in(text)
     fits = [
@@ -166,7 +154,7 @@ def best_fits(text: str, catalogue: Catalogue, now: datetime, also: str = "") ->
         for place, one in enumerate(ordered)
         if one.spec.name == also or (place < _MAX_FILLED and one.probability >= least)
     ]
-    return _prefer_builtin(_with_probabilities([_with_arguments(one, text, now) for one in best]), text)
+    return _with_probabilities([_with_arguments(one, text, now) for one in best])
 
 
 def _nearness(text: str, names: Sequence[str], catalogue: Catalogue) -> dict[str, float]:
@@ -176,32 +164,14 @@ def _nearness(text: str, names: Sequence[str], catalogue: Catalogue) -> dict[str
     return index.nearness(text, names)
 
 
-def _is_excluded(spec: ToolSpec, text: str, catalogue: Catalogue) -> bool:
-    """Return whether a tool is deprecated, changes something for a question, or overwrites instead of appending."""
-    if "deprecated" in spec.full.lower() and any(other != spec.name for other in catalogue.tools_named_in(spec.full)):
-        return True
+def _is_excluded(spec: ToolSpec, text: str) -> bool:
+    """Return whether a tool changes something for a question, or overwrites instead of appending."""
     words = words_of(spec.upstream_name)
     if is_question(text) and access_of(" ".join(words)) is Access.WRITE:
         return True
     senses = senses_of(words)
     overwrites = takes_path(spec) and "write" in senses and "append" not in senses
     return overwrites and _APPENDS.search(text) is not None
-
-
-def _prefer_builtin(fits: Sequence[Fit], text: str) -> list[Fit]:
-    """Add the probabilities of tools that read the same file to the built-in tool, which surely returns its text."""
-    built_in = [one for one in fits if one.signals.practised > 0 and not one.missing and _paths_exist(one)]
-    own = max(built_in, key=lambda one: one.probability, default=None)
-    if own is None or access_of(text) is not Access.READ or own.spec.risk is not Risk.READ:
-        return [*fits]
-    alike = [one for one in fits if one.spec.server != own.spec.server and one.values <= own.values]
-    changed = {one.spec: 0.0 for one in alike} | {own.spec: own.probability + sum(one.probability for one in alike)}
-    return _ordered([replace(one, probability=changed.get(one.spec, one.probability)) for one in fits])
-
-
-def _paths_exist(fit: Fit) -> bool:
-    exists = fit.spec.paths_exist
-    return exists is None or all(exists(one.params) for one in fit.fillings)
 
 
 def _judged(fits: Sequence[Fit], text: str) -> list[Fit]:
@@ -231,14 +201,10 @@ def unused_values(text: str, fillings: Sequence[Filling]) -> list[str]:
     return [value for value in unused[0] if all(value in one for one in unused)] if unused else []
 
 
-def _ordered(fits: Sequence[Fit]) -> list[Fit]:
-    return sorted(fits, key=lambda fit: (-fit.probability, fit.spec.name))
-
-
 def _with_probabilities(fits: Sequence[Fit]) -> list[Fit]:
     probabilities = serving_probabilities([fit.signals for fit in fits])
-    rated = zip(fits, probabilities, strict=True)
-    return _ordered([replace(fit, probability=probability) for fit, probability in rated])
+    rated = [replace(fit, probability=probability) for fit, probability in zip(fits, probabilities, strict=True)]
+    return sorted(rated, key=lambda fit: (-fit.probability, fit.spec.name))
 
 
 def _tools_regardless_of_rank(text: str, catalogue: Catalogue) -> Iterator[str]:
@@ -259,13 +225,10 @@ def _signals(
     paths, access = [path for path in mentions_in(bare).paths if "*" not in path], access_of(text)
     verbs, words = verbs_in(text), words_of(spec.upstream_name)
     senses, terms = senses_of(verbs), query_terms(bare)
-    stems = {stem_of(word) for word in words}
-    is_for_folders = bool(stems & _FOLDERS) and not stems & _FILES
-    names_path = bool(paths) and not (is_for_folders and all(map(_is_file, paths)))
     exists = {
         word: sure for name in spec.parameters for word, sure in existing_names(spec, name, parse_request(bare)).items()
     }
-    names_path = max(exists.values(), default=0) > 0 or (names_path and any(exists.get(path, 0) >= 0 for path in paths))
+    names_path = max(exists.values(), default=0) > 0 or any(exists.get(path, 0) >= 0 for path in paths)
     has_verb = bool({*senses} & {*words, *senses_of(words)} or {*verbs} & {*words})
     only_reads = access is Access.READ and (not senses or "read" in senses)
     purposeful = (span for span in parse_request(bare).mentions if span.kind in PURPOSEFUL)
@@ -278,18 +241,12 @@ def _signals(
         outright=float(outright),
         path=float(names_path and takes_path(spec)),
         implied=float(names_path and only_reads and "read" in words),
-        documents=float(is_question(bare) and hit is not None and is_documentation(spec, hit, bare)),
         answers=float(has_question(bare) and _only_needs_query(spec)),
         practised=builtin_log_odds(text, spec),
         below=float(access is Access.WRITE and spec.apparent_risk is Risk.READ and not has_verb),
         otherwise=float(access is not Access.READ and not has_verb),
-        deprecated=float("deprecated" in spec.full.lower()),
         advice=float(asks_for_advice(bare) and all(span.text.lower() in EDGES for span in purposeful)),
     )
-
-
-def _is_file(path: str) -> bool:
-    return bool(PurePath(path).suffix) and not path.endswith("/")
 
 
 def _with_arguments(fit: Fit, text: str, now: datetime) -> Fit:
@@ -315,7 +272,8 @@ def _with_arguments(fit: Fit, text: str, now: datetime) -> Fit:
 
 def _unexplained_share(spec: ToolSpec, text: str, fillings: Sequence[Filling]) -> float:
     filled = {name for filling in fillings for name in filling.params}
-    if not any(_takes_words(schema) for name, schema in spec.parameters.items() if name not in filled):
+    unfilled = [schema for name, schema in spec.parameters.items() if name not in filled and "enum" not in schema]
+    if not any(schema.get("type", "string") in {"string", "array"} for schema in unfilled):
         return 0.0
     known = _known_stems(spec)
     used = [(one.start, one.end) for filling in fillings for one in filling.arguments if one.state == "filled"]
@@ -331,10 +289,6 @@ def _unexplained_share(spec: ToolSpec, text: str, fillings: Sequence[Filling]) -
     return len(unknown) / max(1, len(terms))
 
 
-def _takes_words(schema: Mapping[str, Any]) -> bool:
-    return "enum" not in schema and schema.get("type", "string") in ("string", "array")
-
-
 @lru_cache(maxsize=1_024)
 def _known_stems(spec: ToolSpec) -> frozenset[str]:
     texts = [spec.name, spec.full, *spec.parameters, *(str(one.get("description")) for one in spec.parameters.values())]
@@ -344,12 +298,7 @@ def _known_stems(spec: ToolSpec) -> frozenset[str]:
 @lru_cache(maxsize=256)
 def fill_arguments(spec: ToolSpec, text: str, now: datetime) -> tuple[Filling, ...]:
     """Return a tool's arguments for a part of a request; one filling for each of several named files. Blocking."""
-    bare = _without_name(text, spec)
-    fillings = fill_per_path(spec, bare, now=now)
-    if has_question(bare) and _only_needs_query(spec):
-        query = " ".join(token.text for token in tokenize(bare) if token.text.lower() not in EDGES)
-        fillings = [fill_query(filling, spec.required[0], query, _QUERY_PROBABILITY) for filling in fillings]
-    return tuple(fillings)
+    return tuple(fill_per_path(spec, _without_name(text, spec), now=now))
 
 
 def _without_name(text: str, spec: ToolSpec) -> str:

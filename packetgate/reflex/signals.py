@@ -46,12 +46,10 @@ class ToolSignals(NamedTuple):
     outright: float = 0.0  # the request contains the tool's name
     path: float = 0.0  # the request names a file, and the tool takes one
     implied: float = 0.0  # the request only names a file, and the tool reads
-    documents: float = 0.0  # the tool documents what a question asks about
     answers: float = 0.0  # the request is a question, and the tool only needs a query
     practised: float = 0.0  # log odds of the classifier of requests; 0 if the tool is not built in
     below: float = 0.0  # the request asks for a change, and the tool only reads
     otherwise: float = 0.0  # the request asks for a change, and the tool's name does not contain its verb
-    deprecated: float = 0.0  # the description says that the tool is deprecated
     lacking: float = 0.0  # missing required arguments; at most 3
     certain: float = 0.0  # mean log probability of the arguments
     left: float = 0.0  # unused values of the request; at most 3

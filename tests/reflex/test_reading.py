@@ -14,7 +14,6 @@ from packetgate.reflex.reading import steps_in
         ("Do this:\n1. read a\n2. read b", ["Do this:", "read a", "read b"]),
         ("write 'now and then' to a", ["write 'now and then' to a"]),
         ('write "first; then" to a', ['write "first; then" to a']),
-        ("read a and b", ["read a and b"]),
         ("", [""]),
     ],
 )
@@ -26,7 +25,7 @@ def test_a_request_is_split_into_steps(request_: str, steps: list[str]):
     "request_",
     [
         *("Don't delete a.txt", "Do not delete a.txt", "never delete a.txt, please", 'Don\'t write "x" to c.txt'),
-        *("Please do not delete a.txt", "don\u2019t read a.txt", "Don't delete a.txt and b.txt", "no, don't delete it"),
+        *("don\u2019t read a.txt", "Don't delete a.txt and b.txt", "no, don't delete it"),
         *("I don't want you to delete a.txt", "I did not rename a.txt to b.txt", "Let's not delete a.txt"),
         *(
             "You must not touch a.txt",

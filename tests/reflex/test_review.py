@@ -70,10 +70,3 @@ async def test_arguments_from_other_sources_are_an_objection(origin: str, told: 
     assert not review.approved
     assert review.confidence <= 0.4
     assert f"arguments that are not from your words: `path` (from {told})" in review.reasoning
-
-
-async def test_an_unlikely_call_is_approved_with_a_low_confidence():
-    review = await judge("Delete x", done("files.read_file", path="x"))
-    assert review.approved
-    assert review.confidence < THRESHOLD
-    assert "may not be what you asked for" in review.reasoning or "fits nearly as well" in review.reasoning

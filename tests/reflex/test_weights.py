@@ -32,12 +32,6 @@ def test_no_array_is_unpickled(tmp_path: Path):
         load_arrays(tmp_path / "learned.npz")
 
 
-def test_the_shipped_weights_load():
-    judge.load_encoder(judge.JUDGE_WEIGHTS)
-    signals.load_signal_weights()
-    signals.load_request_classifier()
-
-
 @pytest.mark.parametrize("held", ["{}", "[]", '{"serving": {"foreign": 1}, "sureness": {}}'])
 def test_weights_of_another_form_are_the_same_error(held: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "serving.json"

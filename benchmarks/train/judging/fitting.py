@@ -20,7 +20,7 @@ from benchmarks.train.data import Source, sources
 from benchmarks.train.filling.examples import sealtools
 from benchmarks.train.own import catalogues
 from packetgate.lab.fitting import calibration_error, reliability
-from packetgate.ranking.ranking import ranking_of
+from packetgate.ranking.bm25 import Lexical
 from packetgate.reflex.calls import argument_probabilities, log_probability
 from packetgate.reflex.fit import MIN_TOOL_PROBABILITY, Fit, best_fits
 from packetgate.reflex.signals import (
@@ -60,12 +60,10 @@ PRIOR = SignalWeights(
         outright=5,
         path=1.5,
         implied=2,
-        documents=1,
         answers=0.5,
         practised=0.5,
         below=-4,
         otherwise=-1,
-        deprecated=-0.8,
         lacking=-1,
         certain=0.3,
         left=-1,
@@ -134,10 +132,10 @@ def _asked(data: Path) -> Iterator[Asked]:
 
 def _of_source(source: Source, rng: random.Random) -> Iterator[Asked]:
     """Yield a sample of a source's requests; every second one lacks the tool that serves it."""
-    ranking, names = ranking_of(Catalogue(source.tools.values())), sorted(source.tools)
+    lexical, names = Lexical(source.tools.values()), sorted(source.tools)
     for number, query in enumerate(rng.sample([*source.queries], min(REQUESTS, len(source.queries)))):
         right = frozenset(name for group in query.wanted for name in group)
-        further = [hit.name for hit in ranking.rank_by_words(query.text, FURTHER)][FURTHER // 2 :]
+        further = [hit.name for hit in lexical.rank(query.text, FURTHER)][FURTHER // 2 :]
         drawn = [*rng.sample(further, min(BESIDE // 2, len(further))), *rng.sample(names, min(BESIDE, len(names)))]
         beside = [name for name in dict.fromkeys(drawn) if name not in right][:BESIDE]
         held = [*beside, *(sorted(right & source.tools.keys())[:1] if number % 2 else [])]

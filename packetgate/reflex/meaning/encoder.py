@@ -169,7 +169,8 @@ class Vectors:
 
         Raise `WeightsError` if the encoder's files are missing or broken; a failure in the background is only logged.
         """
-        keys = [_key(self.encoder.name, text) for text in texts]
+        named = (f"{self.encoder.name}\n{text}".encode("utf-8", "surrogatepass") for text in texts)
+        keys = [hashlib.sha256(one).digest()[:16] for one in named]
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._known}
         if missing:
             self._load(missing)
@@ -244,7 +245,3 @@ class Vectors:
                 action(file)
         except (sqlite3.Error, OSError) as error:
             log.warning("%s: vectors of tools are not stored, and are computed again: %s", self._path, error)
-
-
-def _key(encoder: str, text: str) -> bytes:
-    return hashlib.sha256(f"{encoder}\n{text}".encode("utf-8", "surrogatepass")).digest()[:16]

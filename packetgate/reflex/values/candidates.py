@@ -26,7 +26,6 @@ _NEGATIONS = frozenset(
 _AND = frozenset("and & or und oder y o et ou plus as 和 与".split())
 _PAIR = re.compile(r"([A-Za-z][\w.-]*)/([\w-]+)")
 """Two joined names, such as `owner/repository`; a path's last part has an extension."""
-_DIGITAL_DATE = re.compile(r"^[^\d]{0,12}\d{1,4}[-/. ]\w{1,9}[-/., ]+\d{1,4}$")
 _PERCENT = frozenset({"%", "percent", "per", "prozent"})
 _YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
 _KEY_VALUE = re.compile(
@@ -91,7 +90,7 @@ def _strings(reading: ParsedRequest, parameter: Parameter, now: datetime | None)
     examples = {tuple(stems_in(example)): example for example in parameter.examples}
     for span in reading.spans:
         example = examples.get(tuple(stems_in(span.text))) if examples and span.last - span.first <= 4 else None
-        if span.kind in {"date", "time"} or (span.kind == "quoted" and _DIGITAL_DATE.search(span.text)):
+        if span.kind in {"date", "time"}:
             yield from _moments(reading, span, parameter, now)
         zone = find_time_zone(span.text) if parameter.takes_zone and span.last - span.first <= 3 else None
         yield Candidate(zone or span.text, "written", span, float(example is not None or zone is not None))
@@ -204,7 +203,7 @@ def _arrays(reading: ParsedRequest, parameter: Parameter, now: datetime | None) 
         return
     singles = _single_items(reading, items, now)
     for ranges in _enumerations(reading):
-        values = [_item_value(reading, singles, item) for item in ranges]
+        values = [singles.get(item) for item in ranges]
         if None not in values:
             yield Candidate(values, "list", reading.span(ranges[0][0], ranges[-1][1], "rest"))
     for (first, last), value in singles.items():
@@ -220,14 +219,6 @@ def _single_items(reading: ParsedRequest, items: Parameter, now: datetime | None
         if one.span and one.way in {"number", "choice", "moment"}:
             singles.setdefault((one.span.first, one.span.last), one.value)
     return singles
-
-
-def _item_value(reading: ParsedRequest, singles: dict[tuple[int, int], Any], item: tuple[int, int]) -> Any:
-    if item in singles:
-        return singles[item]
-    first, last = item
-    numbers = [one for one in reading.mentions if first <= one.first and one.last <= last and one.number is not None]
-    return singles.get((numbers[0].first, numbers[0].last)) if len(numbers) == 1 else None
 
 
 def _enumerations(reading: ParsedRequest) -> Iterator[tuple[tuple[int, int], ...]]:

@@ -195,7 +195,8 @@ def _spans(reading: ParsedRequest) -> Iterator[Span]:
             kinds = {tokens[first].kind, tokens[last - 1].kind}
             if last - first > 1 and (reading.breaks[last - 1] or kinds & {"quoted", "code"}):
                 break
-            if (first, last) not in seen and _may_end(reading, last - 1):
+            may_end = reading.words[last - 1] not in EDGES or tokens[last - 1].text[:1].isupper()
+            if (first, last) not in seen and may_end:
                 seen.add((first, last))
                 is_moment = kinds == {"date", "time"} and last - first <= 3
                 yield reading.span(first, last, "date" if is_moment else "phrase")
@@ -221,7 +222,3 @@ def _rests(reading: ParsedRequest, seen: set[tuple[int, int]]) -> Iterator[Span]
 def _may_begin(reading: ParsedRequest, at: int) -> bool:
     is_capital = reading.tokens[at].text[:1].isupper()
     return reading.words[at] not in EDGES or (is_capital and at > 0 and not reading.breaks[at])
-
-
-def _may_end(reading: ParsedRequest, at: int) -> bool:
-    return reading.words[at] not in EDGES or reading.tokens[at].text[:1].isupper()

@@ -65,7 +65,9 @@ class Parameter:
     @cached_property
     def type(self) -> str:
         """The JSON type; `enum` if the schema lists choices, `any` if it has no type."""
-        return _type_of(self.schema)
+        kind = "enum" if _listed(self.schema.get("enum")) else self.schema.get("type")
+        known = {"string", "integer", "number", "boolean", "array", "object", "enum"}
+        return kind if isinstance(kind, str) and kind in known else "any"
 
     @cached_property
     def description(self) -> str:
@@ -199,13 +201,6 @@ def _resolved(schema: Any, root: dict[str, Any] | None = None) -> dict[str, Any]
 
 def _without(schema: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in schema.items() if name not in names}
-
-
-def _type_of(schema: dict[str, Any]) -> str:
-    if _listed(schema.get("enum")):
-        return "enum"
-    kind = schema.get("type")
-    return kind if kind in {"string", "integer", "number", "boolean", "array", "object"} else "any"
 
 
 def set_value(params: dict[str, Any], path: tuple[str, ...], value: Any) -> None:

@@ -58,7 +58,6 @@ _NOT_PATHS = frozenset(
 _IDENTIFIER = re.compile(
     r"(?=[^\W_]*[_\d]|[a-z]+[A-Z]|[A-Z]{2,}[a-z]+[A-Z]|#)#?[\w]+(?:[-.:#][\w]+)*|(?:[\w]+-)+\w*\d\w*"
 )
-_ABBREVIATED = frozenset("inc ltd co corp dr mr mrs ms st jr sr vs no prof llc mt".split())
 _LEADING = "([{<,;:!?¿¡=|\"'’”“>…–—"
 _TRAILING = ")]}>,;:!?.…|\"'’”“<=–—"
 _INNER = re.compile(r"[,;:()\[\]{}|=<>\"“”…]+|(?<=\w)/(?=\w)|–|—")
@@ -179,8 +178,6 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
         start += 1
     while start < end and text[end - 1] in _TRAILING:
         if text[end - 1] == ")" and "(" in text[start : min(end, start + _MAX_PIECE)]:
-            break
-        if text[end - 1] == "." and text[start : min(end - 1, start + 6)].lower() in _ABBREVIATED:
             break
         end -= 1
     if text[max(start, end - 2) : end].lower() in {"'s", "’s"}:

@@ -68,8 +68,6 @@ CATEGORY_WORDS = frozenset(_CATEGORIES_OF)
 TEXT_ART = "text art"
 """Takes precedence over the category of images: such a tool mentions images but makes none."""
 
-DOCUMENTATION = "documentation"
-
 EXTERNAL = frozenset({"web", "news"})
 """Categories of tools that reach outside the user's own servers, unless the tool states otherwise."""
 

@@ -1,7 +1,5 @@
 """The judge with the shipped weights, on requests and tools that are in no data set."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 from support.packets import tool
 
@@ -38,21 +36,10 @@ def test_any_request_is_judged(request_: str):
     assert 0 <= likely <= 1
 
 
-def test_no_tools_and_no_parameters():
-    assert judge("Hello", []) == []
-    assert len(judge("Hello", [tool("x.ping")])) == 1
-
-
 def test_a_probability_does_not_depend_on_other_tools():
     together = judge("Find trains from Basel to Verona", [TRAIN, PAINT])
     alone = [judge("Find trains from Basel to Verona", [one])[0] for one in (TRAIN, PAINT)]
     assert together == pytest.approx(alone, abs=0.1)
-
-
-def test_threads_share_the_encoder():
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: judge("Find trains from Basel to Verona", [TRAIN]), range(8)))
-    assert all(one == found[0] for one in found)
 
 
 def test_long_inputs_are_truncated():

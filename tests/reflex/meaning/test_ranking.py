@@ -1,6 +1,7 @@
 import random
 import sqlite3
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,14 @@ def test_nearness_is_the_same_with_and_without_stored_vectors():
     assert max(near, key=lambda name: near[name]) == "weather.get_forecast"
     assert fresh.index.nearness("will it rain in Paris", names) == pytest.approx(near, abs=1e-3)
     assert Ranking([]).index.nearness("anything", []) == {}
+
+
+def test_threads_share_a_ranking():
+    ranking, requests = ranked(OFFICE), ["send a mail", "weather", "read a file", "commits", "a task"] * 8
+    alone = [ranking.rank(request) for request in requests]
+    fresh = Ranking(OFFICE)
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(fresh.rank, requests)) == alone
 
 
 def test_vectors_are_stored_for_their_owner_and_not_computed_twice(tmp_path: Path):

@@ -6,10 +6,8 @@ from packetgate.state.sections import Access
 from packetgate.tools.text.reading import access_of, condition_in, is_small_talk, mentions_in, parts_in
 
 SMALL_TALK = [
-    *("Hello", "hello!", "Hi", "Hey there", "Good morning", "good evening everyone", "Howdy", "Hallo", "Yo"),
-    *("Thanks", "Thank you very much!", "ok", "Okay, cool", "Great, thanks", "Bye", "Goodbye and good night"),
-    *("How are you?", "How's it going?", "What's up?", "Nice day today", "Sorry", "Yes please", "No thank you", "sure"),
-    *("I'm fine, thanks", "Awesome!", "Alright", "Cheers"),
+    *("Hello", "hello!", "Hey there", "good evening everyone", "Thank you very much!", "Okay, cool", "Bye"),
+    *("How are you?", "How's it going?", "Nice day today", "Yes please", "No thank you", "I'm fine, thanks"),
 ]
 REQUESTS = [
     *("Read README.md", "hello, read a.txt", "thanks for `ls`", "hi https://example.com", "find the notes", "", "42"),
