@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 from urllib.parse import parse_qsl
@@ -13,9 +12,6 @@ from urllib.parse import parse_qsl
 from packetgate.models.options import ModelOptions, Role
 from packetgate.plugins import installed
 from packetgate.state.errors import ModelError
-
-BUILT_IN = ("packetgate.models.openai.kind", "packetgate.models.llama.kind")
-"""Modules with a tuple `KINDS`, which ship with Packetgate. A module that is not installed is left out."""
 
 
 @dataclass(frozen=True)
@@ -89,17 +85,8 @@ class ModelKind(Protocol):
 
 @cache
 def known_kinds() -> dict[str, ModelKind]:
-    """Return the kinds by prefix: the built-in ones, and those of the installed plug-ins."""
-    kinds: dict[str, ModelKind] = {}
-    for module in BUILT_IN:
-        try:
-            found = import_module(module).KINDS
-        except ModuleNotFoundError as error:
-            if error.name not in {module, module.rpartition(".")[0]}:
-                raise
-            continue
-        kinds |= {prefix: kind for kind in found for prefix in kind.prefixes}
-    return kinds | {prefix: kind for kind in installed().parts("model_kinds") for prefix in kind.prefixes}
+    """Return the kinds of the installed plug-ins, of which OpenAI and llama.cpp are two, by prefix."""
+    return {prefix: kind for kind in installed().parts("model_kinds") for prefix in kind.prefixes}
 
 
 async def discover(folders: Sequence[Path] = ()) -> FoundModels:

@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 
 from packetgate.models.kinds import FoundModels, ModelKind, ModelOffer, ModelSetup
 from packetgate.models.options import COMMON, LOADING, ModelOptions, Role
+from packetgate.plugins import Plugin
 from packetgate.state.errors import ModelError
 
 if TYPE_CHECKING:
@@ -159,4 +160,4 @@ def _has_template(path: Path) -> bool:
         return data[:4] == _MAGIC and data.find(b"tokenizer.chat_template", 0, _HEAD) >= 0
 
 
-KINDS: tuple[ModelKind, ...] = (GgufKind(),)
+PLUGIN = Plugin("llamacpp", model_kinds=[GgufKind()])

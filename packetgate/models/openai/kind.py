@@ -10,6 +10,7 @@ from packetgate.models.kinds import FoundModels, ModelKind, ModelSetup, parse_mo
 from packetgate.models.openai.servers import OPENAI, PROVIDER_KEYS, SERVERS, Endpoint, endpoint_of
 from packetgate.models.options import COMMON, ModelOptions, Role
 from packetgate.models.transport import without_credentials
+from packetgate.plugins import Plugin
 from packetgate.state.errors import ModelError
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class DecisionKind(_AtEndpoint):
 
 
 CHAT = ChatKind()
-KINDS: tuple[ModelKind, ...] = (CHAT, DecisionKind())
+PLUGIN = Plugin("openai", model_kinds=[CHAT, DecisionKind()])
 
 
 def open_embeddings(name: str, setting: str = "PACKETGATE_EMBEDDINGS") -> "Embeddings":
