@@ -13,10 +13,9 @@ from discord import app_commands
 from discord.ext import commands
 
 from packetgate.connectors.discord.config import DiscordConfig, person_of
-from packetgate.connectors.discord.conversations import DiscordConversations
+from packetgate.connectors.discord.conversations import DiscordConversations, session_of
 from packetgate.connectors.discord.messages import is_addressed
 from packetgate.connectors.discord.questions import Action, DecisionButton
-from packetgate.connectors.discord.slash_commands import add_commands
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
 from packetgate.graph.settings import Settings
@@ -27,6 +26,7 @@ log = logging.getLogger(__name__)
 
 INTENTS = discord.Intents(guilds=True, messages=True, message_content=True)
 """Message content is needed for replies that do not mention the bot, and for the messages replied to."""
+NOT_ALLOWED = "You may not use this bot here."
 PORTAL = "https://discord.com/developers/applications"
 NOBODY_ALLOWED = (
     "no user is allowed, so every message is ignored: add the ids of allowed users to packetgate.toml, for example"
@@ -47,7 +47,11 @@ class PacketBot(discord.Client):
         """Users who were warned about their rate limit."""
         self._running: set[asyncio.Task[None]] = set()
         self._tree = app_commands.CommandTree(self)
-        add_commands(self._tree, self._conversations, config)
+        self._tree.error(_report_error)
+
+        @self._tree.command(description="Delete this conversation")
+        async def reset(interaction: discord.Interaction[Any]) -> None:
+            await self._reset(interaction)
 
     async def setup_hook(self) -> None:
         """Register the buttons and the slash commands."""
@@ -91,11 +95,26 @@ class PacketBot(discord.Client):
         await asyncio.gather(*self._running, return_exceptions=True)
         await super().close()
 
+    async def _reset(self, interaction: discord.Interaction[Any]) -> None:
+        channel = interaction.channel
+        if channel is None or self._config.settings_for(person_of(interaction.user, channel)) is None:
+            await interaction.response.send_message(NOT_ALLOWED, ephemeral=True)
+            return
+        await interaction.response.defer(ephemeral=True, thinking=True)
+        await self._conversations.forget(session_of(channel.id))
+        await interaction.followup.send("This conversation is deleted.", ephemeral=True)
+
     async def _run_tracked(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         await task
+
+
+async def _report_error(interaction: discord.Interaction[Any], error: app_commands.AppCommandError) -> None:
+    log.error("a command failed in channel %s", interaction.channel_id, exc_info=error)
+    send = interaction.followup.send if interaction.response.is_done() else interaction.response.send_message
+    await send("Internal error; see the bot's log.", ephemeral=True)
 
 
 async def run_bot(settings: Settings, config: DiscordConfig, token: str) -> int:

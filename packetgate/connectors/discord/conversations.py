@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -13,7 +12,7 @@ import discord
 from packetgate.connectors.discord.config import DiscordConfig, person_of
 from packetgate.connectors.discord.messages import (
     REQUEST_ERRORS,
-    TurnReplies,
+    DiscordTurn,
     read_turn,
     uploadable_pictures,
     words_in_message,
@@ -66,14 +65,6 @@ def session_of(channel_id: int) -> str:
     return f"discord:{channel_id}"
 
 
-@dataclass(frozen=True)
-class _TurnContext:
-    session: str
-    asker: int
-    rights: RoutingContext
-    replies: TurnReplies
-
-
 class DiscordConversations:
     """Runs the turns of all channels, and the decisions about their questions."""
 
@@ -92,8 +83,8 @@ class DiscordConversations:
     async def answer(self, message: discord.Message, me: discord.abc.User, rights: RoutingContext) -> None:
         """Run the turn of a message to the bot, after the earlier turns of the message's session."""
         session = session_of(message.channel.id)
-        turn_context = _TurnContext(session, message.author.id, rights, TurnReplies(message))
-        async with self.lock(session), self._report_errors(turn_context):
+        reply = DiscordTurn(session, message.author.id, rights, message)
+        async with self.lock(session), self._report_errors(reply):
             state, words = await self.sessions.state(session), words_in_message(message, me)
             question = state.question
             is_askers = question is not None and words != "" and requester_id(state.packet) == message.author.id
@@ -103,18 +94,18 @@ class DiscordConversations:
                 and read_reply(words, asked_calls(question)) is not None
                 and not (may_reply and state.still_allows_calls(rights))
             ):
-                await turn_context.replies.end(NOT_AUTHORISED)
+                await reply.end(NOT_AUTHORISED)
             elif may_reply and question is not None and not message.attachments:
                 _, shown_id = self._shown_questions.get(session, (None, ""))
                 # Without an id, the turn shows the question first.
                 await self.close_question(session, ANSWERED)
-                await self._run(Reply(words, shown_id), turn_context)
+                await self._run(Reply(words, shown_id), reply)
             else:
-                turn, turn_context.replies.notes = await read_turn(
+                turn, reply.notes = await read_turn(
                     message, me, [earlier.text for earlier in state.packet.conversation]
                 )
                 await self.close_question(session, REPEATED_BELOW)
-                await self._run(turn, turn_context)
+                await self._run(turn, reply)
 
     async def decide(
         self, interaction: discord.Interaction[Any], action: Action, question_id: str, fields: Sequence[str]
@@ -162,9 +153,9 @@ class DiscordConversations:
         value, outcome = reply_of(action, question, fields)
         await interaction.response.edit_message(content=f"{outcome} by <@{interaction.user.id}>.", view=None)
         self._shown_questions.pop(session, None)
-        turn_context = _TurnContext(session, asker, rights, TurnReplies(message))
-        async with self._report_errors(turn_context):
-            await self._run(Reply(value, question_id), turn_context)
+        reply = DiscordTurn(session, asker, rights, message)
+        async with self._report_errors(reply):
+            await self._run(Reply(value, question_id), reply)
 
     async def _rights_of(self, asker: int, interaction: discord.Interaction[Any]) -> RoutingContext | None:
         """Return the settings for the turns of the user who asked; an approver's own rights do not count."""
@@ -190,48 +181,48 @@ class DiscordConversations:
             with suppress(*REQUEST_ERRORS):
                 await message.edit(content=line, view=None)
 
-    async def _run(self, turn: UserInput, turn_context: _TurnContext) -> None:
-        running = run_turn(self.sessions, turn, turn_context.session, turn_context.rights)
-        async with turn_context.replies.channel.typing(), aclosing(running) as events:
+    async def _run(self, turn: UserInput, reply: DiscordTurn) -> None:
+        running = run_turn(self.sessions, turn, reply.session, reply.rights)
+        async with reply.to.channel.typing(), aclosing(running) as events:
             async for event in events:
                 match event:
                     case Resuming():
-                        turn_context.replies.notes += [RESUMING]
+                        reply.notes += [RESUMING]
                     case SideTurnFinished(packet):
-                        await self._show_answer(packet, turn_context)
-                        turn_context.replies.notes, turn_context.replies.is_over = [], False
+                        await self._show_answer(packet, reply)
+                        reply.notes, reply.is_over = [], False
                     case Asked(question, packet):
-                        await self._ask(question, packet, turn_context)
+                        await self._ask(question, packet, reply)
                     case Finished(packet):
-                        await self._show_answer(packet, turn_context)
+                        await self._show_answer(packet, reply)
 
-    async def _show_answer(self, packet: CognitionPacket, turn_context: _TurnContext) -> None:
+    async def _show_answer(self, packet: CognitionPacket, reply: DiscordTurn) -> None:
         attachments = (packet.tool_routing or ToolRouting()).attachments
-        pictures, notes = await asyncio.to_thread(uploadable_pictures, attachments, self._results, turn_context.session)
-        turn_context.replies.notes += notes
-        await turn_context.replies.end(packet.messages[-1].text.strip() or "(no answer)")
-        await turn_context.replies.attach(pictures)
+        pictures, notes = await asyncio.to_thread(uploadable_pictures, attachments, self._results, reply.session)
+        reply.notes += notes
+        await reply.end(packet.messages[-1].text.strip() or "(no answer)")
+        await reply.attach(pictures)
 
-    async def _ask(self, question: dict[str, Any], packet: CognitionPacket, turn_context: _TurnContext) -> None:
-        line = headline(question, requester_id(packet) or turn_context.asker)
-        sent = await turn_context.replies.send(line, view=decision_buttons(question), **question_parts(question))
-        self._shown_questions[turn_context.session] = sent, str(question.get("question_id"))
+    async def _ask(self, question: dict[str, Any], packet: CognitionPacket, reply: DiscordTurn) -> None:
+        line = headline(question, requester_id(packet) or reply.asker)
+        sent = await reply.send(line, view=decision_buttons(question), **question_parts(question))
+        self._shown_questions[reply.session] = sent, str(question.get("question_id"))
 
     @asynccontextmanager
-    async def _report_errors(self, turn_context: _TurnContext) -> AsyncIterator[None]:
+    async def _report_errors(self, reply: DiscordTurn) -> AsyncIterator[None]:
         """Report a turn's error to the user in one line, so that no turn ends the bot."""
         try:
             yield
         except RequestError as error:
-            await turn_context.replies.end(str(error))
+            await reply.end(str(error))
         except asyncio.CancelledError:
-            if not turn_context.replies.is_over:
-                await turn_context.replies.end(STOPPED)
+            if not reply.is_over:
+                await reply.end(STOPPED)
             raise
         except Exception:
             try:
-                packet_id = (await self.sessions.state(turn_context.session)).packet.header.packet_id
+                packet_id = (await self.sessions.state(reply.session)).packet.header.packet_id
             except PacketgateError:
                 packet_id = "unknown"
-            log.exception("%s: packet %s failed", turn_context.session, packet_id)
-            await turn_context.replies.end(f"Internal error in packet `{packet_id}`; see the bot's log.")
+            log.exception("%s: packet %s failed", reply.session, packet_id)
+            await reply.end(f"Internal error in packet `{packet_id}`; see the bot's log.")

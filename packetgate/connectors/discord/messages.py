@@ -3,6 +3,7 @@
 import io
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
@@ -10,6 +11,7 @@ import discord
 
 from packetgate.connectors.turn import Say
 from packetgate.state.channels import SwitchHints
+from packetgate.state.context import RoutingContext
 from packetgate.state.request import TurnRequest
 from packetgate.state.routing import ResultAttachment
 from packetgate.state.sections import Attachment
@@ -146,38 +148,35 @@ def code_block(text: str) -> str:
     return f"```\n{harmless}\n```"
 
 
-class TurnReplies:
-    """The replies to a message: its turn's answer or question."""
+@dataclass
+class DiscordTurn:
+    """A turn: who asked, with which rights, and the message whose replies are its answer or question."""
 
-    def __init__(self, to: discord.Message) -> None:
-        self.notes: list[str] = []
-        """Notes shown above the answer."""
-        self.is_over = False
-        """Whether the answer or a question was sent or is being sent."""
-        self._to = to
-
-    @property
-    def channel(self) -> discord.abc.Messageable:
-        """The channel of the message."""
-        return self._to.channel
+    session: str
+    asker: int
+    rights: RoutingContext
+    to: discord.Message
+    notes: list[str] = field(default_factory=list)
+    """Notes shown above the answer."""
+    is_over: bool = False
+    """Whether the answer or a question was sent or is being sent."""
 
     async def end(self, answer: str) -> None:
         """Send the notes and the answer, continued in further messages if the answer is long."""
         first, *more = split_message("\n".join([*(f"-# {note}" for note in self.notes), answer]))
         await self.send(first, suppress_embeds=True)
         for text in more:
-            await self.channel.send(text, suppress_embeds=True)
+            await self.to.channel.send(text, suppress_embeds=True)
 
     async def attach(self, files: Iterable[discord.File]) -> None:
         """Send files below the answer, one per message, so that a refused file does not affect the others."""
         for file in files:
             try:
-                await self.channel.send(file=file)
+                await self.to.channel.send(file=file)
             except REQUEST_ERRORS as error:
                 log.warning("a picture cannot be sent: %s", type(error).__name__)
 
     async def send(self, content: str, **parts: Any) -> discord.Message:
         """Send an answer or a question as a reply, and return it."""
         self.is_over = True
-        reference = self._to.to_reference(fail_if_not_exists=False)
-        return await self.channel.send(content, reference=reference, **parts)
+        return await self.to.channel.send(content, reference=self.to.to_reference(fail_if_not_exists=False), **parts)

@@ -45,7 +45,7 @@ presses = st.one_of(
     ),
     st.tuples(
         st.just(2),
-        st.fixed_dictionaries({"id": st.just("1"), "name": st.just("why"), "type": st.just(1)}),
+        st.fixed_dictionaries({"id": st.just("1"), "name": st.just("reset"), "type": st.just(1)}),
     ),
 )
 

@@ -86,7 +86,7 @@ async def test_without_a_table_nobody_is_answered(
 ):
     async with workshop.bot({}):
         await discord.say(ADA, ADAS, "Read plan.txt")
-        await discord.command(ADA, ADAS, "why")
+        await discord.command(ADA, ADAS, "reset")
     assert discord.by_bot(ADAS) == []
     assert "[discord.allowed]" in caplog.text
 

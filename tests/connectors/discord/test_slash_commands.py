@@ -8,22 +8,16 @@ from support.discord_payloads import ADA, ADAS, BEN, BOT, LAB, LOBBY, THREAD
 from support.discord_server import EPHEMERAL, NOTE, DiscordStandIn
 from support.turn_places import Place, answering, wanting
 
-from packetgate.connectors.discord.bot import INTENTS
-from packetgate.connectors.discord.slash_commands import NOT_ALLOWED
+from packetgate.connectors.discord.bot import INTENTS, NOT_ALLOWED
 from packetgate.connectors.opening import open_sessions
 
 WRITE = 'Write "hello" to notes.txt'
 
 
-async def test_why_shows_the_trace_and_reset_deletes_the_conversation(discord: DiscordStandIn, workshop: Workshop):
+async def test_reset_deletes_the_conversation(discord: DiscordStandIn, workshop: Workshop):
     async with workshop.bot({**ADA_ALONE, "writes": {"users": [ADA]}}):
         (synced,) = [one.body for one in discord.arrived if one.path == f"/applications/{BOT}/commands"]
-        assert {one["name"] for one in synced} == {"why", "reset"}  # type: ignore[index]
-        await discord.say(ADA, ADAS, "Read plan.txt")
-        await discord.answer(ADAS, "opens at seven")
-        why = await discord.command(ADA, ADAS, "why")
-        assert (why[:4], why[-4:]) == ("```\n", "\n```")
-        assert all(part in why for part in ("open_packet", "select_tool", "ai.read"))
+        assert {one["name"] for one in synced} == {"reset"}  # type: ignore[index]
         await discord.say(ADA, ADAS, WRITE)
         question = await discord.question(ADAS)
         await discord.command(ADA, ADAS, "reset")
@@ -35,9 +29,8 @@ async def test_why_shows_the_trace_and_reset_deletes_the_conversation(discord: D
 
 async def test_users_who_are_not_allowed_get_only_a_refusal(discord: DiscordStandIn, workshop: Workshop):
     async with workshop.bot(ADA_ALONE):
-        for name in ("why", "reset"):
-            reply = await discord.interact(BEN, LOBBY, 2, {"id": "1", "name": name, "type": 1})
-            assert (reply["type"], reply["data"]["content"], reply["data"]["flags"]) == (NOTE, NOT_ALLOWED, EPHEMERAL)
+        reply = await discord.interact(BEN, LOBBY, 2, {"id": "1", "name": "reset", "type": 1})
+        assert (reply["type"], reply["data"]["content"], reply["data"]["flags"]) == (NOTE, NOT_ALLOWED, EPHEMERAL)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +83,6 @@ async def test_approvals_work_in_process_and_on_a_langgraph_server(
         assert not (place.root / "from_discord.txt").exists()
         await discord.press(ADA, question, "Approve")
         await discord.answer(ADAS, "It is written.")
-        assert "review_selection" in await discord.command(ADA, ADAS, "why")
         await discord.command(ADA, ADAS, "reset")
         assert (await sessions.state(f"discord:{ADAS}")).packet.content.original_prompt == ""
     assert (place.root / "from_discord.txt").read_text() == "hello"
