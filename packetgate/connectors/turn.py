@@ -3,17 +3,19 @@
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import chain, repeat
+from typing import Annotated, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.types import Command
+from pydantic import Field, TypeAdapter, ValidationError
 
 from packetgate.connectors.sessions import AnswerPiece, RunInput, Sessions, SessionState, already_answered_error
 from packetgate.gate.replies import asked_calls, read_reply
 from packetgate.graph.building import LAST_STAGE
 from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import SessionError
+from packetgate.state.errors import RequestError, SessionError
 from packetgate.state.events import StageEvent, StageFinished
 from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.state.request import TurnRequest, check_reply, check_request
@@ -52,6 +54,8 @@ class Continue:
 
 UserInput = Say | Reply | Continue
 
+RECENT = 50
+"""Checkpoints among which the end of the last turn is found: about five turns."""
 NOT_SHOWN = "your reply was for another question, or this question was not shown yet: answer this question now"
 RESUMING = "The previous turn was interrupted during a write and is being resumed. Send your message again afterwards."
 
@@ -64,14 +68,6 @@ class Waiting:
 @dataclass(frozen=True)
 class Resuming:
     """The previous turn continues before a new turn, because it was interrupted during a write."""
-
-
-@dataclass(frozen=True)
-class Answering:
-    """A reply is passed to the waiting turn."""
-
-    question: dict[str, Any]
-    value: Any
 
 
 @dataclass(frozen=True)
@@ -104,7 +100,7 @@ class Finished:
 
 
 _FAILED = frozenset({ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN})
-TurnEvent = Waiting | Resuming | StageEvent | AnswerPiece | Answering | SideTurnFinished | Asked | Finished
+TurnEvent = Waiting | Resuming | StageEvent | AnswerPiece | SideTurnFinished | Asked | Finished
 
 
 async def run_turn(
@@ -138,11 +134,9 @@ async def run_turn(
         if isinstance(turn, Say) and before.is_unfinished and await sessions.has_started_write(before.packet):
             turn = Continue()
             yield Resuming()
-        if isinstance(turn, Reply) and before.question is not None:
-            if not _answers(turn, before.question):
-                yield Asked({**before.question, "problem": NOT_SHOWN}, before.packet)
-                return
-            yield Answering(before.question, turn.value)
+        if isinstance(turn, Reply) and before.question is not None and not _answers(turn, before.question):
+            yield Asked({**before.question, "problem": NOT_SHOWN}, before.packet)
+            return
         if isinstance(turn, Say) and turn.follows and turn.follows != before.packet.header.packet_id:
             raise SessionError("the session has a newer turn than the message follows: send the message again")
         run_input, decided, ended_id = _run_input(turn, before, session), False, ""
@@ -165,6 +159,33 @@ async def run_turn(
     if aside is not None:
         yield SideTurnFinished(aside)
     yield Finished(after.packet) if after.question is None else Asked(after.question, after.packet)
+
+
+_EDIT = TypeAdapter[Any](dict[str, Any] | Annotated[list[dict[str, Any] | str], Field(min_length=1)])
+
+
+def edit_reply(text: str, question: dict[str, Any]) -> dict[str, Any]:
+    """Return the reply that runs the calls of a question with other arguments; arguments that it does not name stay.
+
+    `text` is a JSON object of arguments, or for several calls a list of such objects and of words.
+
+    Raises:
+        RequestError: the text has another form.
+    """
+    try:
+        edit = _EDIT.validate_json(text)
+    except ValidationError as error:
+        raise RequestError(
+            'an edit is a JSON object of arguments, or a list of such objects and words such as "yes", not '
+            f"{text[:60]}; nothing was run, and the question is still open"
+        ) from error
+    current = [request["args"] for request in question.get("action_requests") or ()]
+    parts = edit if isinstance(edit, list) else [edit]
+    decisions = [
+        {"type": "edit", "args": {"args": {**before, **part}}} if isinstance(part, dict) else part
+        for part, before in zip(parts, chain(current, repeat({})), strict=False)
+    ]
+    return {"decisions": decisions}
 
 
 def _resolved(turn: UserInput, state: SessionState) -> UserInput:
@@ -197,11 +218,10 @@ def _answers(reply: Reply, question: dict[str, Any]) -> bool:
 
 
 async def _ended_packet(sessions: Sessions, session: str, packet_id: str) -> CognitionPacket | None:
-    async with aclosing(sessions.history(session)) as states:
-        async for state in states:
-            packet = SessionState.from_snapshot(state).packet
-            if packet.header.packet_id == packet_id and packet.governance.question is None:
-                return packet
+    async for state in sessions.history(session, RECENT):
+        packet = SessionState.from_snapshot(state).packet
+        if packet.header.packet_id == packet_id and packet.governance.question is None:
+            return packet
     return None
 
 

@@ -16,12 +16,7 @@ from starlette.routing import Route
 
 from packetgate.connectors.clients import LOCAL_CLIENT, ServeConfig, client_for_token
 from packetgate.connectors.serve.conversations import ChatConversations, IncomingRequest, Piece
-from packetgate.connectors.serve.model_answers import (
-    DecisionRequest,
-    answer_background,
-    answer_questions,
-    is_background_prompt,
-)
+from packetgate.connectors.serve.model_answers import answer_background, is_background_prompt
 from packetgate.connectors.serve.protocol import (
     MAX_NAME_CHARS,
     SERVED_MODEL,
@@ -83,16 +78,6 @@ class ServeEndpoint:
     async def respond(self, request: Request) -> Response:
         """Answer the last message of a conversation with a response."""
         return await self._answer(request, ResponsesRequest)
-
-    async def decide(self, request: Request) -> Response:
-        """Answer typed questions with probabilities."""
-        self._client_of(request)
-        parsed = read_request(DecisionRequest, await request.body())
-
-        async def answer() -> Response:
-            return JSONResponse(await answer_questions(parsed, await self._model_source()))
-
-        return await _cancel_on_disconnect(request, answer())
 
     async def _answer(self, request: Request, request_type: type[AnswerRequest]) -> Response:
         client = self._client_of(request)
@@ -192,7 +177,6 @@ def make_app(endpoint: ServeEndpoint, hosts: list[str]) -> Starlette:
         Route("/v1/models/{name:path}", endpoint.models),
         Route("/v1/chat/completions", endpoint.chat, methods=["POST"]),
         Route("/v1/responses", endpoint.respond, methods=["POST"]),
-        Route("/v1/systemone", endpoint.decide, methods=["POST"]),
     ]
     guard = Middleware(HostOriginGuardMiddleware, allowed_hosts=hosts, mode="strict")
     handlers = dict.fromkeys((ApiError, InputError, HTTPException, ClientDisconnect, Exception), _error_response)

@@ -1,6 +1,5 @@
 """Run a request as a turn of its session, and render the answer or question as text."""
 
-import json
 import re
 from collections.abc import AsyncGenerator, Container
 from contextlib import aclosing
@@ -22,6 +21,7 @@ from packetgate.connectors.turn import (
     SideTurnFinished,
     UserInput,
     Waiting,
+    edit_reply,
     run_turn,
 )
 from packetgate.gate.replies import read_reply
@@ -144,7 +144,9 @@ class ChatConversations:
             raise RequestError(
                 "a question is open: answer the question in text only, and attach files to your next request"
             )
-        value = _reply_value(request.words, state.question or {})
+        question, edit = state.question or {}, _EDIT.match(request.words)
+        is_edit = edit and question.get("kind") != "question"
+        value = edit_reply(request.words[edit.end() :], question) if edit and is_edit else request.words
         await self._threads.record_reply(request.owner, request.history, point, request.words)
         return Reply(value, point.question_id)
 
@@ -209,28 +211,6 @@ def question_message(question: dict[str, Any]) -> str:
 def is_question_message(text: str) -> bool:
     """Whether a message ends with the id marker of a question."""
     return _MARK.search(text) is not None
-
-
-def _reply_value(words: str, question: dict[str, Any]) -> Any:
-    """Return the reply in a message: the user's words, or an edit. Raise RequestError if the edit cannot be read."""
-    edit = _EDIT.match(words)
-    if edit is None or question.get("kind") == "question":
-        return words
-    requests = question["action_requests"]
-    try:
-        parsed = json.loads(words[edit.end() :])
-    except (ValueError, RecursionError) as error:
-        raise RequestError(
-            f"the arguments are not JSON: {error}; nothing was run, and the question is still open"
-        ) from error
-    arguments = parsed if isinstance(parsed, list) else [parsed]
-    if len(arguments) != len(requests) or not all(isinstance(args, dict) for args in arguments):
-        raise RequestError(
-            f"an edit of {len(requests)} calls needs an object of arguments for each call; nothing was run, and "
-            "the question is still open"
-        )
-    actions = [{"name": request["name"], "args": args} for request, args in zip(requests, arguments, strict=True)]
-    return {"decisions": [{"type": "edit", "edited_action": action} for action in actions]}
 
 
 def _remaining_text(shown: str, complete: str) -> str:

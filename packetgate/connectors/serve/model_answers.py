@@ -1,24 +1,19 @@
-"""Answers of the prime model alone, without tools or session: a chat client's own prompts, and `/v1/systemone`.
+"""Answers of the prime model alone, without tools or session, to a chat client's own prompts.
 
 Only the prompts of known clients are recognised, by their first words. Any other prompt is a user's message.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, Any
 
-from langchain_core.decisions import Question
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
-from pydantic import BaseModel, BeforeValidator, Field
 
-from packetgate.connectors.serve.protocol import SERVED_MODEL, AnswerRequest, ApiError, WireMessage, unknown_model
-from packetgate.deciders.language.decisions import answer_by_probability
+from packetgate.connectors.serve.protocol import AnswerRequest, ApiError, WireMessage
 from packetgate.models.answers import complete
-from packetgate.models.decision_models import state_text
 from packetgate.models.links import with_inert_links
 from packetgate.models.model import Model
 from packetgate.models.stripping import strip_markup
 from packetgate.state.base import TokenUsage
-from packetgate.state.errors import DecisionError, PacketgateError
+from packetgate.state.errors import PacketgateError
 
 TASK_PROMPTS = (
     "### Task:\nGenerate ",  # Open WebUI: titles, tags
@@ -30,7 +25,6 @@ TASK_PROMPTS = (
 )
 MAX_OUTPUT_TOKENS = 500
 TEMPERATURE = 0.3
-MAX_QUESTIONS = 400
 
 _MESSAGES = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage, "developer": SystemMessage}
 
@@ -57,40 +51,3 @@ async def answer_background(
     except PacketgateError as error:
         raise ApiError(" ".join(str(error).split()), status=502, code=error.code) from error
     return with_inert_links(strip_markup(answer.text).text, "").strip(), answer.usage
-
-
-def _with_instructions(question: Any) -> Any:
-    """Return a question, with empty instructions if it has none. LangChain's type requires instructions."""
-    return {"instructions": "", **question} if isinstance(question, dict) else question
-
-
-class DecisionRequest(BaseModel):
-    """A request in System One's form: a state, and named questions about the state."""
-
-    model: str
-    state: str | dict[str, Any] | list[Any]
-    questions: dict[str, Annotated[Question, BeforeValidator(_with_instructions)]] = Field(
-        min_length=1, max_length=MAX_QUESTIONS
-    )
-    images: Any = None
-    assets: Any = None
-
-
-async def answer_questions(request: DecisionRequest, model: Model | None) -> dict[str, Any]:
-    """Return the answers by name, with probabilities and tokens. Raise ApiError if the model cannot answer."""
-    if request.images or request.assets:
-        raise ApiError(
-            "pictures are not supported: leave out `images` and `assets`", param="images", code="unsupported_content"
-        )
-    if model is None:
-        message = (
-            "no model of this server returns probabilities: start `packetgate serve` with --prime llamacpp:FILE.gguf"
-        )
-        raise ApiError(message, status=404, param="model", code="model_not_found")
-    if request.model not in {SERVED_MODEL, model.name}:
-        raise unknown_model(request.model)
-    try:
-        response = await answer_by_probability(model, state_text(request.state), request.questions)
-    except DecisionError as error:
-        raise ApiError(" ".join(str(error).split()), status=502, code=error.code) from error
-    return response.model_dump(mode="json", exclude={"request_id"})
