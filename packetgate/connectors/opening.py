@@ -35,7 +35,7 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
         with _stopped_by_ctrl_c():
             stores = (leases, opened.journal, result_store(settings))
             undo = UndoStore(settings.undo_path)
-            yield Sessions(opened.graph, *stores, opened.hub, undo, graph_with=opened.graph_with)
+            yield Sessions(opened.graph, *stores, opened.hub, undo)
 
 
 @contextmanager

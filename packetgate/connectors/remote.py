@@ -2,10 +2,10 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from json import JSONDecodeError
-from typing import Any
+from typing import Any, cast
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from httpx import (
@@ -21,8 +21,7 @@ from httpx import (
 )
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel.remote import RemoteException, RemoteGraph
-from langgraph.store.base import BaseStore, Op, PutOp, Result, SearchItem, SearchOp
-from langgraph.types import StateSnapshot
+from langgraph.store.base import BaseStore, SearchItem
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError, AuthenticationError, NotFoundError, PermissionDeniedError
 
@@ -42,14 +41,12 @@ SILENCE_S = 300.0
 """Longest silence of a live server, in seconds. A live server sends a heartbeat every few seconds."""
 MAX_ASSISTANTS = 1_000
 STORE_PAGE = 500
-_SEARCHED = 100
-"""Number of threads in which a packet is searched."""
 """Items of a store requested at once."""
 
 
 @asynccontextmanager
 async def open_remote(url: str, assistant: str) -> AsyncIterator["RemoteSessions"]:
-    """Open the sessions of a server for an assistant's name or id, or a graph's name. Raise ConfigError if unusable."""
+    """Open the sessions of a server for an assistant's id or a graph's name. Raise ConfigError if unusable."""
     address = without_credentials(url)
     async with _client(url) as client:
         with translated_errors(address):
@@ -65,9 +62,9 @@ class RemoteSessions(Sessions):
         self._client, self._url = client, url
 
     @property
-    def store(self) -> "RemoteStore":
+    def store(self) -> BaseStore:
         """The server's store with what is learned from turns."""
-        return RemoteStore(self._client)
+        return cast("BaseStore", RemoteStore(self._client))
 
     async def forget(self, session: str) -> None:
         """Delete everything that the server stores of a session."""
@@ -85,28 +82,6 @@ class RemoteSessions(Sessions):
                 return await super().state(session)
             except NotFoundError:
                 return SessionState(CognitionPacket(), None, is_unfinished=False)
-
-    async def history(self, session: str) -> AsyncGenerator[StateSnapshot]:
-        """Yield a session's checkpoints, the newest first; none if the server has no such thread."""
-        with suppress(NotFoundError):
-            async for state in super().history(session):
-                yield state
-
-    async def session_of(self, packet_id: str) -> str:
-        """Return the thread of a packet whose id begins so: one of the last turns of the threads that changed last."""
-        with translated_errors(self._url):
-            threads = await self._client.threads.search(limit=_SEARCHED, sort_by="updated_at", sort_order="desc")
-        for thread in threads:
-            header: Any = dict(thread.get("values") or {}).get("header") or {}
-            if any(str(known).startswith(packet_id) for known in (header.get("packet_id"), *header.get("lineage", ()))):
-                return str(thread["thread_id"])
-        return ""
-
-    async def newest(self) -> str:
-        """Return the thread that changed last; empty if there is none."""
-        with translated_errors(self._url):
-            threads = await self._client.threads.search(limit=1, sort_by="updated_at", sort_order="desc")
-        return str(threads[0]["thread_id"]) if threads else ""
 
     async def stream(
         self, run_input: RunInput, session: str, context: RoutingContext
@@ -141,36 +116,25 @@ class RemoteSessions(Sessions):
             await self._client.threads.delete(thread)
 
 
-class RemoteStore(BaseStore):
-    """A server's store. It supports only search and deletion."""
+class RemoteStore:
+    """A server's store, as far as deleting a session needs it."""
 
     def __init__(self, client: LangGraphClient) -> None:
         self._store = client.store
 
-    def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Raise NotImplementedError."""
-        raise NotImplementedError("use the store's asynchronous methods")
-
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run the operations one after the other, and return their results."""
-        return [await self._run(op) for op in ops]
-
-    async def _run(self, op: Op) -> Result:
-        if isinstance(op, PutOp) and op.value is None:
-            await self._store.delete_item(op.namespace, key=op.key)
-            return None
-        if not isinstance(op, SearchOp):
-            raise NotImplementedError(f"{op}: a server's store can only be searched and deleted from")
+    async def asearch(self, namespace: tuple[str, ...], *, limit: int, **options: Any) -> list[SearchItem]:
+        """Return the items below a namespace."""
         items: list[Any] = []
-        while len(items) < op.limit:
-            size = min(STORE_PAGE, op.limit - len(items))
-            page = await self._store.search_items(
-                [*op.namespace_prefix], filter=op.filter, limit=size, offset=op.offset + len(items)
-            )
+        while len(items) < limit:
+            page = await self._store.search_items([*namespace], limit=STORE_PAGE, offset=len(items), **options)
             items += page["items"]
-            if len(page["items"]) < size:
+            if len(page["items"]) < STORE_PAGE:
                 break
         return [SearchItem(**{**item, "namespace": tuple(item["namespace"])}) for item in items]
+
+    async def adelete(self, namespace: tuple[str, ...], key: str) -> None:
+        """Delete an item."""
+        await self._store.delete_item(namespace, key=key)
 
 
 def thread_id(session: str) -> str:

@@ -1,8 +1,7 @@
 """Sessions of a graph: their state, history and runs."""
 
 import asyncio
-import gc
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from typing import Any, cast
@@ -21,11 +20,9 @@ from packetgate.graph.building import LAST_STAGE
 from packetgate.graph.journal import DatabaseJournal
 from packetgate.graph.leases import Leases
 from packetgate.graph.records import forget_records
-from packetgate.models.options import ROLES
-from packetgate.models.pool import ModelPool
 from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import PacketError, RequestError, SessionError
+from packetgate.state.errors import PacketError, SessionError
 from packetgate.state.events import StageEvent, read_event
 from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.state.private_names import STRICT_RESUME
@@ -38,9 +35,6 @@ from packetgate.toolsets.servers.hub import McpHub
 
 RunInput = TurnInput | Command[Any] | None
 """A new message, a reply, or None to continue an interrupted turn."""
-
-PAGE = 50
-"""Checkpoints read at once: about five turns."""
 
 
 @dataclass(frozen=True)
@@ -99,18 +93,14 @@ class Sessions:
         results: ResultStore | None = None,
         servers: McpHub | None = None,
         undo: UndoStore | None = None,
-        *,
-        graph_with: Callable[[ModelPool], PregelProtocol[Any, Any, Any, Any]] | None = None,
     ) -> None:
-        """`results` stores attached pictures; `undo` stores replaced contents; `graph_with` returns the same
-        graph with other models."""
+        """`results` stores attached pictures; `undo` stores replaced contents."""
         self.graph = graph
         self._leases = leases or Leases()
         self._journal = journal
         self._results = results
         self._servers = servers
         self._undo = undo
-        self._graph_with = graph_with
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def start_servers(self) -> None:
@@ -122,16 +112,6 @@ class Sessions:
     def starting(self) -> tuple[str, ...]:
         """The MCP servers that are starting."""
         return self._servers.starting if self._servers is not None else ()
-
-    async def use_models(self, models: ModelPool) -> None:
-        """Load other models for the next turns. Raise ModelError if one cannot be used; the old ones then stay."""
-        if self._graph_with is None:
-            raise RequestError("the server has its own models: change them there")
-        await models.check()
-        for role in ROLES:
-            await models.get(role)
-        self.graph = self._graph_with(models)
-        gc.collect()  # an old GGUF may hold most of the memory
 
     def queue(self, session: str) -> asyncio.Lock:
         """Return the lock that queues this process's turns of a session."""
@@ -158,29 +138,9 @@ class Sessions:
         calls = packet.tool_routing.calls if packet.tool_routing else ()
         return bool(self._journal and await interrupted_writes(calls, packet.header, self._journal))
 
-    async def history(self, session: str) -> AsyncGenerator[StateSnapshot]:
+    def history(self, session: str, limit: int | None = None) -> AsyncIterator[StateSnapshot]:
         """Yield a session's checkpoints, the newest first."""
-        config, before = self.config(session), None
-        while True:
-            page = [one async for one in self.graph.aget_state_history(config, before=before, limit=PAGE)]
-            for snapshot in page:
-                yield snapshot
-            if len(page) < PAGE:
-                return
-            before = page[-1].config
-
-    async def session_of(self, packet_id: str) -> str:
-        """Return the session of the newest packet whose id begins so; empty if none is known."""
-        return await self._journal.session_of(packet_id) if self._journal else ""
-
-    async def newest(self) -> str:
-        """Return the name of the most recent session; empty if there is no session."""
-        checkpointer = getattr(self.graph, "checkpointer", None)
-        if checkpointer is not None:
-            async with aclosing(checkpointer.alist(None, limit=1)) as checkpoints:
-                async for checkpoint in checkpoints:
-                    return str(checkpoint.config["configurable"]["thread_id"])
-        return ""
+        return self.graph.aget_state_history(self.config(session), limit=limit)
 
     async def stream(
         self, run_input: RunInput, session: str, context: RoutingContext

@@ -1,7 +1,7 @@
 """The composition root: creates models, tools, deciders and the graph from the settings."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -46,12 +46,11 @@ Graph = CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, Cognition
 
 @dataclass(frozen=True)
 class OpenGraph:
-    """A graph, its servers, and a function that builds another graph on the same servers and sessions."""
+    """A graph with its servers and its journal."""
 
     graph: Graph
     hub: McpHub
     journal: DatabaseJournal
-    graph_with: Callable[[ModelPool], Graph]
 
 
 def model_pool(settings: Settings) -> ModelPool:
@@ -190,10 +189,5 @@ async def open_graph(settings: Settings, models: ModelPool | None = None) -> Asy
     ):
         await prune_records(store, settings.usage_days)
         journal = open_journal(settings)
-
-        def build(models: ModelPool) -> Graph:
-            deciders = deciders_for(models, result_store(settings))
-            graph = build_graph(deciders, hub, settings.usage_days, journal)
-            return graph.compile(checkpointer=checkpointer, store=store, name="packetgate")
-
-        yield OpenGraph(build(models), hub, journal, build)
+        graph = build_graph(deciders_for(models, result_store(settings)), hub, settings.usage_days, journal)
+        yield OpenGraph(graph.compile(checkpointer=checkpointer, store=store, name="packetgate"), hub, journal)

@@ -24,9 +24,7 @@ class SwitchHints(Section):
         return cls(write=f"`{write}` switches them on", execute=f"`{execute}` switches them on", rest=rest)
 
 
-SLASH_COMMANDS = frozenset(
-    "/attach /commands /continue /help /model /quit /reset /rest /session /tools /why /writes".split()
-)
+SLASH_COMMANDS = frozenset("/attach /commands /continue /help /quit /reset /rest /why /writes".split())
 """Slash commands of `packetgate chat`: never an answer to a question, in any connector."""
 
 

@@ -8,9 +8,6 @@ from support.command_line import CommandLine, Outcome
 from support.media_server import BLOB, PAGE, PNG, SCRIPT, WAV, encoded
 from support.plain_server import configure, entry
 
-from packetgate.state.packet import read_packet
-from packetgate.state.routing import ResultAttachment
-
 
 @pytest.fixture
 def media(cli: CommandLine) -> CommandLine:
@@ -21,11 +18,6 @@ def media(cli: CommandLine) -> CommandLine:
 def ask(media: CommandLine, tool: str, *options: str) -> Outcome:
     words = f"Get the {tool.removeprefix('get_')} with media.{tool}"
     return media.run("ask", "--session", "s", *options, words)
-
-
-def returned(media: CommandLine, tool: str) -> ResultAttachment:
-    (one,) = read_packet(ask(media, tool, "--json").out).routing.attachments
-    return one
 
 
 def kept(media: CommandLine) -> list[Path]:
@@ -56,23 +48,7 @@ def test_bytes_are_in_no_database_log_or_output(media: CommandLine) -> None:
         assert not [found for found in everywhere if data[60:90] in found]
 
 
-def test_content_is_checked_against_its_declared_type(media: CommandLine) -> None:
-    assert (returned(media, "get_picture").kind, returned(media, "get_sound").kind) == ("image", "audio")
-    lie = returned(media, "get_page")
-    assert (lie.kind, lie.mime_type, lie.size) == ("binary", "image/png", len(PAGE))
-    blob = returned(media, "get_blob")
-    assert (blob.kind, blob.mime_type, blob.name) == ("resource", "application/octet-stream", "pixel.bin")
-
-
 def test_a_file_that_is_too_large_is_named_and_not_stored(media: CommandLine) -> None:
     done = ask(media, "get_poster")
     assert "[image image/png, 12.0 MB: not stored here]" in done.out
     assert kept(media) == []
-
-
-def test_an_answer_of_50_mb_ends_the_call_and_leaves_nothing(media: CommandLine) -> None:
-    done = ask(media, "get_archive")
-    assert done.status == 1
-    assert "a line of more than 32 MB" in " ".join((done.out + done.err).split())
-    assert kept(media) == []
-    assert sum(file.stat().st_size for file in media.home.rglob("*") if file.is_file()) < 5_000_000

@@ -13,22 +13,15 @@ from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import CutOff, Stall
 from support.terminals import KEYS, PASTE, Terminal, chatting, ended, leave, said
 
-WRITTEN = {
-    "Alt+Enter": ("Hello", KEYS["Alt+Enter"], "there", "\r"),
-    "a last backslash": ("Hello\\", "\r", "there", "\r"),
-    "pasted": (f"{PASTE[0]}Hello\nthere{PASTE[1]}", "\r"),
-}
 
-
-def test_a_message_may_have_several_lines(cli: CommandLine) -> None:
+def test_a_pasted_message_may_have_several_lines(cli: CommandLine) -> None:
     with chatting(cli) as child:
-        for name, keys in WRITTEN.items():
-            for key in keys:
-                child.send(key)
-            child.expect("open_packet")
-            child.expect("you> ")
-            packet = json.loads(cli.run("trace", "--session", "s", "--json").out)
-            assert packet["content"]["original_prompt"] == "Hello\nthere", name
+        child.send(f"{PASTE[0]}Hello\nthere{PASTE[1]}")
+        child.send("\r")
+        child.expect("open_packet")
+        child.expect("you> ")
+        packet = json.loads(cli.run("trace", "--session", "s", "--json").out)
+        assert packet["content"]["original_prompt"] == "Hello\nthere"
         assert leave(child) == 0
 
 
@@ -56,7 +49,6 @@ def test_ctrl_c_clears_the_input_and_hints_how_to_leave(cli: CommandLine) -> Non
         child.send("Write nonsense")
         child.expect("nonsense")
         child.send(KEYS["Ctrl-C"])
-        child.send(KEYS["Ctrl-C"])
         child.expect("/quit or Ctrl-D leaves")
         child.expect("you> ")
         child.sendline("/why")
@@ -70,20 +62,13 @@ SLASH: list[tuple[str, tuple[str, ...]]] = [
     ("/continue", ("nothing to continue",)),
     ("Read plan.txt", ("The gate opens",)),
     ("/why", ("execute_tool", "ai.read: executed", "packet ", "session s")),
-    ("/tools", ("ai.read", "ranked", "of 15 tools", "Read plan.txt")),
-    ("/model", ("lite and prime: reflex",)),
     ("/writes on", ("run after your approval",)),
-    ("/writes", ("/writes takes on|off",)),
+    ("/writes", ("'/writes' is not a command",)),
     ("/commands off", ("only describe what they would do",)),
-    ("/attach", ("/attach takes FILE",)),
-    ("/wyh", ("/wyh: unknown command",)),
-    ("/why not", ("/why takes no argument",)),
-    ("/help", ("/reset", "Alt+Enter")),
-    ("/session", ("packetgate chat --session s",)),
-    ("/session other", ("session other",)),
-    ("/why", ("session 'other' has no request yet",)),
-    ("/session s", ("session s",)),
-    ("/why", ("detect_intent",)),
+    ("/attach", ("'/attach' is not a command",)),
+    ("/wyh", ("'/wyh' is not a command",)),
+    ("/why not", ("'/why not' is not a command",)),
+    ("/help", ("/reset", "on|off")),
     ("/etc/hosts what is that?", ("detect_intent",)),
     ("/reset\rn", ("nothing was deleted",)),
     ("/reset\ry", ("session s was deleted",)),
@@ -116,25 +101,6 @@ def test_switches_apply_from_the_next_turn(cli: CommandLine) -> None:
         child.expect_exact("switched off; `/writes on` switches them on.")
         child.expect("Would create more.txt")
     assert sorted(path.name for path in cli.folder.iterdir()) == ["notes.txt", "plan.txt", "todo.txt"]
-
-
-def test_models_can_be_switched(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
-    scripted_openai.script("I am the small one.")
-    with chatting(cli, OLLAMA_HOST=scripted_openai.base_url.removesuffix("/v1")) as child:
-        for words, says in (
-            ("/model ollama:scripted", "lite and prime: scripted at http://"),
-            ("Hello", "I am the small one."),
-            ("/model gpt-x", "`openai:gpt-x`"),
-            ("/model ollama:other", "ollama:scripted"),
-            ("/model", "lite and prime: scripted at http://"),
-            ("/model reflex", "lite and prime: reflex (no model)"),
-            ("Hello", "Hello! I route"),
-        ):
-            child.sendline(words)
-            child.expect_exact(says)
-            child.expect("you> ")
-        assert leave(child) == 0
-    assert len(scripted_openai.requests) == 1
 
 
 @pytest.mark.parametrize("key", ["Ctrl-C", "Ctrl-D"])

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.command_line import CommandLine, Outcome
-from support.full_packet import full_packet
 from support.fuzzing import as_json, fuzzed, spoilt, texts, values
 
 pytestmark = pytest.mark.slow
@@ -16,7 +15,7 @@ ASKS = ("ask", "--session", "s", "--allow-writes", 'Write "hello" to notes.txt')
 COMMANDS = ("ask", "answer", "chat", "tools", "policy", "audit", "trace")
 OPTIONS = (
     *("--json", "--session", "--context", "--mcp-config", "--lite", "--prime", "--allow-writes", "--no-commands"),
-    *("--edit", "--question", "--full", "--all", "--revoke"),
+    *("--edit", "--question", "--revoke"),
     *("-s", "--url", "--session=s", "--json=1", "-"),
 )
 REPLY = {"decisions": [{"type": "edit", "edited_action": {"name": "ai.write", "args": {"path": "b.txt"}}}]}
@@ -69,17 +68,3 @@ def test_any_lines_to_a_chat_are_answered(cli: CommandLine):
 
     chat()
     assert cli.run("trace", "last", "--json").status == 0
-
-
-def test_any_packet_to_trace_is_shown_or_refused(cli: CommandLine, capsys: pytest.CaptureFixture[str]):
-    counts = Counter[str]()
-
-    @fuzzed(15, 300)
-    @given(content=spoilt(full_packet().model_dump(mode="json")).map(as_json), how=st.sampled_from(["", "--json"]))
-    def trace(content: bytes, how: str) -> None:
-        done = cli.run("trace", "-", *filter(None, [how]), given=content)
-        counts[check(done)] += 1
-
-    trace()
-    with capsys.disabled():
-        print(f"\npackets: {dict(counts)}")  # noqa: T201  the figures are the point

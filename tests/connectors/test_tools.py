@@ -1,4 +1,4 @@
-"""`packetgate tools`: tools, categories and usage, and kinds of conversation."""
+"""`packetgate tools`: tools and categories, and kinds of conversation."""
 
 import json
 import sys
@@ -50,6 +50,14 @@ def test_tools_can_be_filtered_by_name_server_or_category(cli: CommandLine) -> N
     in_full = cli.run("tools", "ai_read").out
     assert "max_lines" in in_full
     assert "ai.write" not in in_full
+
+
+def test_a_corrupt_database_is_one_line(cli: CommandLine) -> None:
+    cli.home.mkdir()
+    (cli.home / "packetgate.db").write_bytes(b"this is no database\n" * 100)
+    done = cli.run("tools")
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert "packetgate.db" in done.err
 
 
 def test_a_session_keeps_its_kind_of_conversation(cli: CommandLine) -> None:

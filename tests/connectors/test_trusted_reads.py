@@ -112,17 +112,3 @@ def test_yes_counts_once_and_the_policy_may_forbid_trust(
     trusted = cli.run("answer", "trust", "--session", "two")
     assert (trusted.status == 0) is offers_trust
     assert runs(cli) == 1 + offers_trust
-
-
-@pytest.mark.slow
-def test_a_trusted_tool_runs_only_what_looks_like_a_read(cli: CommandLine, ask: Callable[..., Outcome]) -> None:
-    serve(cli)
-    ask("one")
-    cli.run("answer", "trust", "--session", "one")
-    assert runs(cli) == 1
-    cli.run("ask", "Call notes.list_notes with action delete", "--session", "two")
-    assert runs(cli) == 1
-    asked = cli.run("ask", "Call notes.list_notes with action delete", "--session", "three")
-    if asked.status == WAITING:
-        cli.run("answer", "--edit", '{"action": "delete"}', "--session", "three")
-    assert runs(cli) == 1

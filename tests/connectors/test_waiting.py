@@ -38,13 +38,6 @@ async def test_a_turn_waits_for_the_other_process(two: tuple[Sessions, Sessions]
     assert isinstance([event async for event in turn][-1], Finished)
 
 
-async def test_other_sessions_do_not_wait(two: tuple[Sessions, Sessions]) -> None:
-    mine, theirs = two
-    async with theirs.lease("s"):
-        told = [event async for event in run_turn(mine, Say("Hello"), "another", WRITES)]
-    assert not [event for event in told if isinstance(event, Waiting)]
-
-
 async def test_a_waiting_turn_can_be_stopped(two: tuple[Sessions, Sessions]) -> None:
     mine, theirs = two
     async with theirs.lease("s"):

@@ -10,7 +10,7 @@ from support.scripted_deciders import ScriptedResponder, ScriptedReviewer, appro
 
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.terminal.chat import HANDLERS
+from packetgate.connectors.terminal.chat import COMMANDS
 from packetgate.connectors.turn import Asked, Reply, Say, SideTurnFinished, run_turn
 from packetgate.deciders.commands import is_command
 from packetgate.graph.settings import Settings
@@ -119,7 +119,7 @@ async def test_text_for_an_earlier_question_runs_as_a_new_request(sessions: Sess
 
 
 def test_slash_commands_of_the_chat_are_no_answer_in_any_connector() -> None:
-    assert HANDLERS.keys() - {"/undo"} <= SLASH_COMMANDS
+    assert COMMANDS.keys() - {"/undo"} <= SLASH_COMMANDS
     assert is_command("/undo"), "a request, which leaves the question open"
 
 

@@ -7,7 +7,7 @@ import pytest
 from support.old_session import READ, SESSION, WAITING, restore_old_session
 
 from packetgate.connectors.opening import open_sessions
-from packetgate.connectors.trace import find_packet, open_archive
+from packetgate.connectors.trace import find_packet
 from packetgate.connectors.turn import Asked, Finished, Reply, Say, UserInput, run_turn
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
@@ -26,9 +26,8 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 async def test_past_packets_are_found(settings: Settings) -> None:
-    async with open_archive(settings) as sessions:
-        read = (await find_packet(sessions, READ[:8], None)).packet
-        waiting = await find_packet(sessions, "last", None)
+    read = (await find_packet(settings, READ[:8], None)).packet
+    waiting = await find_packet(settings, "last", None)
     (call,) = read.routing.past_calls or read.routing.calls
     assert (read.content.original_prompt, call.tool_name, call.status) == ("Read plan.txt", "ai.read", Status.EXECUTED)
     assert call.result is not None

@@ -13,7 +13,7 @@ from support.command_line import CommandLine
 from support.fork_server import Forked
 
 TIMEOUT_S = 90
-KEYS = {"Ctrl-C": "\x03", "Ctrl-D": "\x04", "Alt+Enter": "\x1b\r", "Tab": "\t", "Up": "\x1b[A"}
+KEYS = {"Ctrl-C": "\x03", "Ctrl-D": "\x04", "Tab": "\t", "Up": "\x1b[A"}
 PASTE = ("\x1b[200~", "\x1b[201~")
 """What a terminal puts around pasted text."""
 

@@ -5,10 +5,9 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
-from packetgate.connectors import rendering
 from packetgate.connectors.options import settings_from
+from packetgate.connectors.rendering import say
 from packetgate.gate.journal import CALL_MARKED, CLAIMED, QUESTION_SHOWN
 from packetgate.graph.journal import JournalRow, open_journal
 from packetgate.state.errors import ConfigError
@@ -17,7 +16,6 @@ from packetgate.state.printing import escaped, shorten
 _MAX_CHARS = 300
 """Maximum characters of a printed entry."""
 _ENDS = {f"call_{status}" for status in ("executed", "failed", "unknown")}
-_STYLES = {"turn_opened": "cyan", "call_started": "yellow", "call_ended": "green"}
 
 
 async def audit(
@@ -42,8 +40,8 @@ async def audit(
             continue  # other rows show the same
         if row.packet_id not in {"", turn}:
             turn = row.packet_id
-            _print(f"\nsession {row.session_id}, turn {turn[:8]}", "bold")
-        _print(f"{row.seq:>6}  {row.at[:19].replace('T', ' ')}  {_describe(row)}", _STYLES.get(row.event, ""))
+            say(f"\nsession {row.session_id}, turn {turn[:8]}", "bold")
+        say(f"{row.seq:>6}  {row.at[:19].replace('T', ' ')}  {escaped(_describe(row))}", "")
     return 0
 
 
@@ -84,7 +82,3 @@ def _text(row: JournalRow, detail: Any) -> str:
 
 def _spaced(name: str) -> str:
     return name.replace("_", " ")
-
-
-def _print(line: str, style: str = "") -> None:
-    rendering.console().print(Text(escaped(line), style=style), soft_wrap=True)

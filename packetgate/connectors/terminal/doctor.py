@@ -18,12 +18,10 @@ from packetgate.graph.records import evidence_version
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import check_database, open_store
 from packetgate.plugins import LEFT_OUT, installed
-from packetgate.state.context import RoutingContext
 from packetgate.state.database_errors import UNDO_CONTENT, check_sqlite, database_problem
 from packetgate.state.errors import PacketgateError
 from packetgate.state.printing import counted
 from packetgate.state.routing import Risk
-from packetgate.state.sections import ServerHealth
 from packetgate.tools.calibration import read_calibration
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
 from packetgate.tools.catalogue.rule_checks import rule_problems
@@ -31,9 +29,9 @@ from packetgate.tools.risk.registry import load_registry
 from packetgate.tools.risk.tool import unconfirmed_reads_note
 from packetgate.toolsets.builtin.files import ToolFailure
 from packetgate.toolsets.builtin.sandbox import Sandbox
-from packetgate.toolsets.servers.config import McpConfig, load_config
+from packetgate.toolsets.servers.config import load_config
 
-PACKAGES = ("langgraph", "langchain-core", "fastmcp", "mcp", "pydantic")
+PACKAGES = ("packetgate", "langgraph", "langchain-core", "fastmcp", "mcp", "pydantic")
 
 
 class Finding(NamedTuple):
@@ -67,16 +65,13 @@ async def doctor(
     return int(any(finding.verdict == "bad" for finding in findings))
 
 
-async def _server(settings: Settings) -> AsyncIterator[Finding]:
+async def _python(settings: Settings) -> AsyncIterator[Finding]:
+    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    yield Finding("ok", "python", f"{platform.python_version()}, {packages}")
     if settings.url:
         async with open_sessions(settings):
             text = f"{settings.url} runs the turns, assistant {settings.assistant}; all other checks are local"
             yield Finding("ok", "PACKETGATE_URL", text)
-
-
-async def _python(_settings: Settings) -> AsyncIterator[Finding]:
-    yield Finding("ok", "python", f"{platform.python_version()}, packetgate {version('packetgate')}")
-    yield Finding("ok", "packages", ", ".join(f"{name} {version(name)}" for name in PACKAGES))
 
 
 async def _sessions(settings: Settings) -> AsyncIterator[Finding]:
@@ -90,18 +85,12 @@ async def _sessions(settings: Settings) -> AsyncIterator[Finding]:
 
 
 async def _preferences(settings: Settings) -> AsyncIterator[Finding]:
+    run_settings_from(settings)
     path = settings.preferences_path
     if path is not None:
-        file = load_preferences(path)
-        counts = f"permanent {len(file.permanent)}, pools {len(file.pools)}, tools {len(file.tools)}"
-        yield Finding("ok", "preferences", f"{path}: {counts}")
-        yield Finding("ok", "policy", f"{counted(len(file.policy.rules), 'rule')}, remember = {file.policy.remember}")
-
-
-async def _settings(settings: Settings) -> AsyncIterator[Finding]:
-    if count := len(run_settings_from(settings).sources):
-        text = f"{count} of {len(RoutingContext.model_fields)} set; `packetgate settings` shows their sources"
-        yield Finding("ok", "settings", text)
+        policy = load_preferences(path).policy
+        rules = counted(len(policy.rules), "policy rule")
+        yield Finding("ok", "preferences", f"{path}: {rules}, remember = {policy.remember}")
 
 
 async def _models(settings: Settings) -> AsyncIterator[Finding]:
@@ -112,16 +101,13 @@ async def _models(settings: Settings) -> AsyncIterator[Finding]:
     if settings.lite == settings.prime == "reflex":
         yield Finding("note", "models", "no language model; `packetgate init` looks for models")
     if model_digest := await models.model_digest():
-        yield await _evaluation(settings, model_digest)
-
-
-async def _evaluation(settings: Settings, model_digest: str) -> Finding:
-    async with open_store(settings) as store:
-        found = await read_calibration(store, model_digest)
-    if found.version != evidence_version():
-        state = "by another version" if found.version else "not yet"
-        return Finding("note", "evaluated", f"{state}: `packetgate evaluate` tries the model on eighty cases")
-    return Finding("ok", "evaluated", found.summary)
+        async with open_store(settings) as store:
+            found = await read_calibration(store, model_digest)
+        if found.version == evidence_version():
+            yield Finding("ok", "evaluated", found.summary)
+        else:
+            state = "by another version" if found.version else "not yet"
+            yield Finding("note", "evaluated", f"{state}: `packetgate evaluate` tries the model on eighty cases")
 
 
 async def _plugins(settings: Settings) -> AsyncIterator[Finding]:
@@ -140,8 +126,17 @@ async def _servers(settings: Settings) -> AsyncIterator[Finding]:
     yield Finding("ok", "servers", where)
     for remark in config.remarks:
         yield Finding("bad" if remark.kind == "left out" else "note", "mcp.json", str(remark))
+    commands = {server.name: server.entry.get("command") for server in config.servers}
     for server in health:
-        yield _server_health(server, config)
+        command = commands.get(server.name)
+        if server.state == "ready":
+            text = server.problem or counted(server.tools, "tool")
+            yield Finding("note" if server.problem else "ok", server.name, text)
+        elif isinstance(command, str) and "${" not in command and shutil.which(command) is None:
+            text = f"{server.problem}; the program {command!r} is not installed, or not on PATH"
+            yield Finding("bad", server.name, text)
+        else:
+            yield Finding("bad", server.name, server.problem or "still starting")
         for note in notes.get(server.name, ()):
             yield Finding("note", server.name, note)
     yield Finding("ok", "registry", load_registry().description)
@@ -160,17 +155,6 @@ async def _servers(settings: Settings) -> AsyncIterator[Finding]:
         yield Finding("note", name, unconfirmed_reads_note([spec for spec in unconfirmed_reads if spec.server == name]))
 
 
-def _server_health(server: ServerHealth, config: McpConfig) -> Finding:
-    if server.state == "ready":
-        text = server.problem or counted(server.tools, "tool")
-        return Finding("note" if server.problem else "ok", server.name, text)
-    entry = next((configured.entry for configured in config.servers if configured.name == server.name), {})
-    command, advice = entry.get("command"), ""
-    if isinstance(command, str) and "${" not in command and shutil.which(command) is None:
-        advice = f"; the program {command!r} is not installed, or not on PATH"
-    return Finding("bad", server.name, f"{server.problem or 'still starting'}{advice}")
-
-
 async def _sandbox(settings: Settings, preferences: Preferences) -> Finding:
     sandbox = Sandbox(sandbox_settings(preferences, settings))
     try:
@@ -181,5 +165,5 @@ async def _sandbox(settings: Settings, preferences: Preferences) -> Finding:
     return Finding("ok" if confines else "note", "sandbox", f"{description}{advice}")
 
 
-CHECKS = (_server, _python, _sessions, _preferences, _settings, _models, _plugins, _servers)
+CHECKS = (_python, _sessions, _preferences, _models, _plugins, _servers)
 """The name of a check is the subject of its failure."""

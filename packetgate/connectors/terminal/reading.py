@@ -1,12 +1,11 @@
 """Read user input: at a terminal with editing and history, from a pipe, from files and from options."""
 
 import asyncio
-import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from packetgate.connectors.running import InterruptedReadError
 from packetgate.graph.private_files import private_file
@@ -16,7 +15,6 @@ from packetgate.tools.attached.parts import Part, message_part
 
 if TYPE_CHECKING:
     from prompt_toolkit.history import History
-    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 LineReader = Callable[[str], Awaitable[str]]
 
@@ -27,10 +25,10 @@ def is_at_terminal() -> bool:
 
 
 def reader(history: Path | None = None, completions: Mapping[str, str] | None = None) -> LineReader:
-    """Return a function that reads a message: Enter sends; Alt+Enter or a trailing backslash begins a new line.
+    """Return a function that reads a line, at a terminal with editing, history and completions.
 
-    It raises EOFError at the end. Ctrl-C clears the input; if the input is empty, it raises InterruptedReadError.
-    `completions` maps each completion to its description.
+    It raises EOFError at the end, and InterruptedReadError on Ctrl-C. `completions` maps each completion to its
+    description.
     """
     if not is_at_terminal():
         return read_pipe
@@ -42,9 +40,6 @@ def reader(history: Path | None = None, completions: Mapping[str, str] | None = 
 
     session: PromptSession[str] = PromptSession(
         style=Style.from_dict({"prompt": "bold ansicyan"}),
-        multiline=True,
-        key_bindings=_keys(),
-        prompt_continuation="...  ",
         history=_history(history) if history else None,
         completer=WordCompleter([*completions], meta_dict=completions, sentence=True) if completions else None,
         reserve_space_for_menu=6,
@@ -67,34 +62,6 @@ async def read_pipe(_prompt: str) -> str:
     if not line:
         raise EOFError
     return line.rstrip("\n")
-
-
-def _keys() -> "KeyBindings":
-    from prompt_toolkit.key_binding import KeyBindings
-
-    keys = KeyBindings()
-
-    @keys.add("enter")
-    def _send(event: "KeyPressEvent") -> None:
-        buffer = event.current_buffer
-        if buffer.document.current_line_before_cursor.endswith("\\") and not buffer.document.current_line_after_cursor:
-            buffer.delete_before_cursor()
-            buffer.newline()
-        else:
-            buffer.validate_and_handle()
-
-    @keys.add("escape", "enter")
-    def _new_line(event: "KeyPressEvent") -> None:
-        event.current_buffer.newline()
-
-    @keys.add("c-c")
-    def _clear(event: "KeyPressEvent") -> None:
-        if event.current_buffer.text:
-            event.current_buffer.reset()
-        else:
-            event.app.exit(exception=KeyboardInterrupt)
-
-    return keys
 
 
 def _history(path: Path) -> "History":
@@ -120,36 +87,3 @@ def file_part(path: Path) -> Part:
     except OSError as error:
         raise RequestError(f"{path} cannot be attached: {error.strerror or error}") from error
     return message_part(path.name, data)
-
-
-def read_edit(text: str, source: str) -> list[dict[str, Any] | str]:
-    """Return the parts of an edit: a JSON object of arguments, or for several calls a list of objects or words.
-
-    `source` is the option or the prompt, for errors.
-
-    Raises:
-        RequestError: the text has another form.
-    """
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise RequestError(f"{source}: not JSON: {error.msg} at column {error.colno}") from error
-    parts = value if isinstance(value, list) else [value]
-    kinds = (dict, str) if isinstance(value, list) else dict
-    if not parts or not all(isinstance(part, kinds) for part in parts):
-        raise RequestError(
-            f'{source}: expected a JSON object of arguments, or a list of such objects or words such as "yes", not '
-            f"{text[:60]}"
-        )
-    return parts
-
-
-def decisions_of(edit: Sequence[dict[str, Any] | str], question: dict[str, Any]) -> dict[str, Any]:
-    """Return the decisions of an edit; each call keeps the arguments that the edit does not name."""
-    current = [request["args"] for request in question.get("action_requests") or ()]
-    decisions: list[Any] = [*edit]
-    for number, part in enumerate(edit):
-        if isinstance(part, dict):
-            before = current[number] if number < len(current) else {}
-            decisions[number] = {"type": "edit", "args": {"args": {**before, **part}}}
-    return {"decisions": decisions}

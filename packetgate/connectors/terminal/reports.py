@@ -26,7 +26,7 @@ from packetgate.connectors.options import (
 )
 from packetgate.connectors.rendering import print_rows, safe_text, say
 from packetgate.gate.client_labels import ClientLabels
-from packetgate.gate.grants import Grants, GrantStatus
+from packetgate.gate.grants import Grants
 from packetgate.graph.composition import model_names, model_pool, open_tools
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
@@ -48,25 +48,17 @@ async def tools(
         str | None, typer.Argument(help="Show only this tool, in full, or those of this server or category.")
     ] = None,
     mcp_config: McpConfigPath = None,
-    full: Annotated[bool, typer.Option("--full", help="Full descriptions and schemas.")] = False,
     forget: Annotated[bool, typer.Option("--forget", help="Delete what was learned from confirmed calls.")] = False,
-    session: Annotated[
-        str | None, typer.Option("--session", "-s", help="With --forget: only turns of this session.")
-    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """List the tools with risk, category and description."""
     settings = settings_from(mcp_config=mcp_config, local=True)
     if forget:
         async with open_store(settings) as store:
-            count = await delete_uses(store, name, session)
+            count = await delete_uses(store, name)
         say(f"forgotten: {counted(count, 'confirmed call')}; the journal is kept", "")
-    else:
-        await _list_tools(check_settings_files(settings), name, full=full, as_json=as_json)
-    return 0
-
-
-async def _list_tools(settings: Settings, name: str | None, *, full: bool, as_json: bool) -> None:
+        return 0
+    check_settings_files(settings)
     async with open_tools(settings) as hub:
         catalogue, health = await hub.catalogue(), hub.health()
     tool = None if name is None else catalogue.canonical(name)
@@ -78,9 +70,8 @@ async def _list_tools(settings: Settings, name: str | None, *, full: bool, as_js
         )
     specs = await with_answers([catalogue[key] for key in names], settings)
     out = rendering.console(quiet=as_json)
-    if (full or tool) and not as_json:
-        for spec in specs:
-            out.print(_full_text(spec), end="\n\n")
+    if tool and not as_json:
+        out.print(_full_text(specs[0]), end="\n\n")
     else:
         columns: rendering.Columns = {
             "tool": "name",
@@ -92,6 +83,7 @@ async def _list_tools(settings: Settings, name: str | None, *, full: bool, as_js
     problems = [server.problem_line for server in health if server.problem_line]
     for problem in [*problems, *(unmatched_patterns(catalogue, settings.preferences_path) if name is None else [])]:
         out.print(safe_text(f"! {problem}", "yellow"))
+    return 0
 
 
 def unmatched_patterns(catalogue: Catalogue, path: Path | None) -> Iterator[str]:
@@ -139,7 +131,6 @@ def _full_text(spec: ToolSpec) -> Text:
 
 
 async def policy(
-    every: Annotated[bool, typer.Option("--all", help="Also expired and revoked answers.")] = False,
     revoke: Annotated[str | None, typer.Option("--revoke", help="Revoke a remembered answer by its id.")] = None,
     clear_labels: Annotated[
         str | None,
@@ -167,20 +158,21 @@ async def policy(
             raise RequestError(f"no valid grant has the id {revoke!r}: `packetgate policy` lists them")
         say(f"grant {revoke} is revoked", "")
     else:
-        await _list_policy(settings, every=every, as_json=as_json)
+        await _list_policy(settings, as_json=as_json)
     return 0
 
 
-async def _list_policy(settings: Settings, *, every: bool, as_json: bool) -> None:
+async def _list_policy(settings: Settings, *, as_json: bool) -> None:
     journal, configured = open_journal(settings), load_preferences(settings.preferences_path).policy
-    grants = [grant for grant in await Grants(journal).all() if every or grant.is_valid]
+    grants = [grant for grant in await Grants(journal).all() if grant.is_valid]
     rows: list[dict[str, Any]] = [
         {"id": f"rule {number}", "says": rule.line, "state": "", **rule.model_dump(mode="json", exclude_defaults=True)}
         for number, rule in enumerate(configured.rules)
     ]
     for grant in grants:
-        state = {"state": _grant_state(grant), "used": grant.use_count, "revoked": grant.is_revoked}
-        rows.append({"id": grant.grant.grant_id, "says": grant.grant.line, **state, **dict(grant.grant)})
+        used = f"used {grant.use_count} times" if grant.grant.effect == "allow" else ""
+        row = {"id": grant.grant.grant_id, "says": grant.grant.line, "state": used, "used": grant.use_count}
+        rows.append({**row, **dict(grant.grant)})
     for client, labels in (await ClientLabels(journal).all()).items():
         held = "; ".join(f"{label.meaning} from {label.source}, {label.at:%Y-%m-%d %H:%M} UTC" for label in labels)
         rows.append({"id": f"client {client}", "says": held, "state": "labelled", "labels": labels})
@@ -190,13 +182,6 @@ async def _list_policy(settings: Settings, *, every: bool, as_json: bool) -> Non
         where = settings.preferences_path or "no packetgate.toml"
         totals = f"{counted(len(configured.rules), 'rule')}, {counted(len(grants), 'grant')}"
         say(f"{totals}; remember = {configured.remember} ({where})")
-
-
-def _grant_state(grant: GrantStatus) -> str:
-    if grant.is_revoked:
-        return "revoked"
-    used = [f"used {grant.use_count} times"] if grant.grant.effect == "allow" else []
-    return ", ".join([*used, *([] if grant.is_valid else ["expired"])])
 
 
 async def settings(

@@ -15,10 +15,9 @@ from packetgate.connectors import rendering
 from packetgate.connectors.running import InterruptedReadError
 from packetgate.connectors.sessions import AnswerPiece, Sessions
 from packetgate.connectors.terminal.last_question import LastQuestion
-from packetgate.connectors.terminal.reading import LineReader, decisions_of, is_at_terminal, read_edit, reader
+from packetgate.connectors.terminal.reading import LineReader, is_at_terminal, reader
 from packetgate.connectors.turn import (
     RESUMING,
-    Answering,
     Asked,
     Finished,
     Reply,
@@ -26,6 +25,7 @@ from packetgate.connectors.turn import (
     SideTurnFinished,
     UserInput,
     Waiting,
+    edit_reply,
     run_turn,
 )
 from packetgate.graph.building import LAST_STAGE
@@ -33,8 +33,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError
 from packetgate.state.events import StageFinished, StageStarted
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.printing import escaped, printable
-from packetgate.state.sections import Reflection
+from packetgate.state.printing import printable
 from packetgate.tools.text.result_store import ResultStore
 
 WAITING = 3
@@ -75,16 +74,6 @@ class _StreamedAnswer:
 
 
 @dataclass
-class _Progress:
-    sessions: Sessions
-    stage: str = ""
-
-    def __rich__(self) -> Text:
-        starting = self.sessions.starting
-        return Text(f"starting {', '.join(starting)} …" if starting else f"{self.stage} …")
-
-
-@dataclass
 class Terminal:
     """Shows turns and reads replies. Without a terminal, a question stays open."""
 
@@ -106,8 +95,6 @@ class Terminal:
     """The open question, which the next input answers."""
     prompt: str = ""
     """The prompt for the reply."""
-    _asked: str = ""
-    """Id of the question that was shown last."""
 
     def __post_init__(self) -> None:
         self._out = rendering.console(quiet=self.as_json)
@@ -119,7 +106,9 @@ class Terminal:
                 event = await self._until_end(turn)
                 if isinstance(event, Asked) and self.interactive:
                     self.ask(event.question)
-                    turn = await self._reply()
+                    while (reply := await self.reply_to(await self.read(self.prompt))) is None:
+                        pass
+                    turn = reply
                     continue
                 if isinstance(event, Asked):
                     self._show_pending(event)
@@ -145,7 +134,7 @@ class Terminal:
         """Show a question, which the next input answers."""
         width = self._out.width if is_at_terminal() else rendering.PLAIN_WIDTH
         self._out.print(rendering.question(question, width), end="", soft_wrap=True)
-        self._remember(question)
+        self.last_question.remember(self.session, str(question.get("question_id", "")))
         self.pending = question
         if question.get("kind") == "question":
             self.prompt = "> "
@@ -158,10 +147,15 @@ class Terminal:
         """Return the input as the reply to the open question; None if the input is empty.
 
         The graph decides whether the text is a reply, a correction or a new request.
+
+        Raises:
+            EOFError: the input is /quit.
         """
         question = self.pending
         if question is None or not text.strip():
             return None
+        if text.strip().casefold() == _LEAVE:
+            raise EOFError
         edits = text.strip().casefold() in {"e", "edit"} and question.get("kind") != "question"
         reply = await self._edit(question) if edits else text
         self.pending = None
@@ -169,29 +163,32 @@ class Terminal:
 
     async def _until_end(self, turn: UserInput) -> Asked | Finished:
         streams = sys.stdout.isatty() and not self.as_json
-        progress, answer = _Progress(self.sessions), _StreamedAnswer()
+        answer = _StreamedAnswer()
         async with aclosing(run_turn(self.sessions, turn, self.session, self.context)) as events:
-            with Status(progress, console=rendering.console(stderr=True)) as status:
+            with Status("", console=rendering.console(stderr=True)) as status:
                 try:
                     async for event in events:
                         match event:
                             case Waiting() | Resuming():
-                                status.update("")
-                                line = _WAITS if isinstance(event, Waiting) else RESUMING
-                                status.console.print(line, style="yellow")
+                                why = _WAITS if isinstance(event, Waiting) else RESUMING
+                                status.console.print(why, style="yellow")
                             case StageStarted(stage=stage):
-                                progress.stage = stage
-                                status.update(progress)
-                            case StageFinished(decisions=decisions):
-                                self._show_decisions(decisions, status)
+                                starting = ", ".join(self.sessions.starting)
+                                status.update(Text(f"{f'starting {starting}' if starting else stage} …"))
+                            case StageFinished(decisions=decisions) if sys.stderr.isatty():
+                                for entry in decisions:
+                                    if entry.step != LAST_STAGE:
+                                        line = Text(f"  {entry.step}: ", style="dim")
+                                        line.append_text(rendering.decision(entry))
+                                        status.console.print(line, no_wrap=True, overflow="ellipsis")
                             case AnswerPiece() if streams:
                                 status.stop()
                                 answer.add(event.text)
-                            case Answering():
-                                self._show_answering(event)
                             case SideTurnFinished(packet) | Finished(packet):
                                 status.stop()
-                                self._show_answer(packet, answer)
+                                if not self.as_json:
+                                    answer.finish(packet.response.candidate)
+                                self._out.print(rendering.attachments(packet, self.results), end="")
                                 if isinstance(event, Finished):
                                     self._show_trace(packet)
                                     return event
@@ -202,17 +199,6 @@ class Terminal:
                     answer.end()
         raise RequestError("the turn ended without an answer")
 
-    def _show_decisions(self, decisions: tuple[Reflection, ...], status: Status) -> None:
-        for entry in decisions:
-            if sys.stderr.isatty() and entry.step != LAST_STAGE:
-                line = Text(f"  {entry.step}: ", style="dim").append_text(rendering.decision(entry))
-                status.console.print(line, no_wrap=True, overflow="ellipsis")
-
-    def _show_answer(self, packet: CognitionPacket, answer: _StreamedAnswer) -> None:
-        if not self.as_json:
-            answer.finish(packet.response.candidate)
-        self._out.print(rendering.attachments(packet, self.results), end="")
-
     def _show_trace(self, packet: CognitionPacket) -> None:
         if self.shows_trace:
             self._out.print()
@@ -220,37 +206,16 @@ class Terminal:
         elif any(entry.is_fallback for entry in packet.reasoning.reflection_log):
             self._out.print("(model unavailable; the rule-based fallback answered. /why shows where)", style="yellow")
 
-    async def _reply(self) -> Reply:
-        while True:
-            text = await self.read(self.prompt)
-            if text.strip().casefold() == _LEAVE:
-                raise EOFError
-            reply = await self.reply_to(text)
-            if reply is not None:
-                return reply
-
-    def _remember(self, question: dict[str, Any]) -> None:
-        self._asked = str(question.get("question_id", ""))
-        self.last_question.remember(self.session, self._asked)
-
     async def _edit(self, question: dict[str, Any]) -> dict[str, Any]:
         while True:
             try:
-                return decisions_of(read_edit(await self.read(_NEW_VALUES), "new values"), question)
+                return edit_reply(await self.read(_NEW_VALUES), question)
             except RequestError as error:
                 rendering.say(str(error), "red")
 
-    def _show_answering(self, answering: Answering) -> None:
-        question_id = str(answering.question.get("question_id", ""))
-        if question_id == self._asked:
-            return
-        tools = ", ".join(str(request.get("name")) for request in answering.question.get("action_requests", ()))
-        reply = answering.value if isinstance(answering.value, str) else "as decided"
-        line = escaped(f"To question {question_id[:_SHORT_ID]} ({tools}): {reply}")
-        self._out.print(Text(line, style="dim"), soft_wrap=True)
-
     def _show_pending(self, asked: Asked) -> None:
-        self._remember(asked.question)
+        question_id = str(asked.question.get("question_id", ""))
+        self.last_question.remember(self.session, question_id)
         self._out.print(rendering.question(asked.question), soft_wrap=True)
         self._out.print(rendering.trace_table(asked.packet))
         if asked.question.get("kind") == "question":
@@ -258,7 +223,7 @@ class Terminal:
         else:
             replies = ", ".join(["yes", "no", "skip", *_remember_words(asked.question["action_requests"])])
             words, others = "yes", f" ({replies})"
-        command = self._answer_command(words, f"--question {self._asked[:_SHORT_ID]}")
+        command = self._answer_command(words, f"--question {question_id[:_SHORT_ID]}")
         self._out.print(f"\nWaiting for approval; not run. To decide{others}: {command}", soft_wrap=True)
 
     def _hint(self, text: str, *reply: str) -> None:

@@ -29,9 +29,9 @@ from packetgate.connectors.options import (
 )
 from packetgate.connectors.shell_commands import command_here
 from packetgate.connectors.terminal.last_question import LastQuestion, only_open_session
-from packetgate.connectors.terminal.reading import decisions_of, file_part, is_at_terminal, read_edit
+from packetgate.connectors.terminal.reading import file_part, is_at_terminal
 from packetgate.connectors.terminal.screen import Terminal
-from packetgate.connectors.turn import Continue, Reply, Say, UserInput
+from packetgate.connectors.turn import Continue, Reply, Say, UserInput, edit_reply
 from packetgate.deciders.commands import is_command, undo_command
 from packetgate.graph.shared_results import result_store
 from packetgate.state.channels import SwitchHints
@@ -117,12 +117,12 @@ async def answer(
     The settings of the run that asked apply. Exit status 3 means that the turn waits for another answer.
     """
     options = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url}
-    value = reply if edit is None else read_edit(edit, "--edit")
     return await _run_turn(
-        lambda question_id: Continue() if value is None else Reply(value, question or question_id),
+        lambda shown: Continue() if reply is None and edit is None else Reply(reply, question or shown),
         None if session is None else session_name(session),
         options,
         as_json=as_json,
+        edit=edit,
     )
 
 
@@ -181,6 +181,7 @@ async def _run_turn(
     process_options: dict[str, Any],
     *,
     as_json: bool = False,
+    edit: str | None = None,
     **run_options: Any,
 ) -> int:
     settings = check_settings(settings_from(**process_options))
@@ -199,9 +200,9 @@ async def _run_turn(
             program=command_here(settings, options),
         )
         user_input = turn(shown_id)
-        if isinstance(user_input, Reply) and isinstance(user_input.value, list):
+        if edit is not None and isinstance(user_input, Reply):
             question = (await sessions.state(session)).question or {}
-            user_input = replace(user_input, value=decisions_of(user_input.value, question))
+            user_input = replace(user_input, value=edit_reply(edit, question))
         return await terminal.run(user_input)
 
 

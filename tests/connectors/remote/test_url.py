@@ -25,7 +25,7 @@ def run(cli: CommandLine, langgraph_server: LangGraphServer) -> Run:
 
     def run(*args: str, **variables: str) -> Outcome:
         url = {"PACKETGATE_URL": langgraph_server.url, "NO_PROXY": "127.0.0.1"}
-        return cli.run(*args, **{**url, **variables})
+        return langgraph_server.within(lambda: cli.run(*args, **{**url, **variables}))
 
     return run
 
@@ -73,17 +73,17 @@ def test_chat_runs_on_the_server(run: Run, cli: CommandLine, langgraph_server: L
     (langgraph_server.root / "chat.txt").write_text("four owls and a breeze\n")
     reached = {"PACKETGATE_URL": langgraph_server.url, "NO_PROXY": "127.0.0.1"}
 
-    with chatting(cli, **reached) as child:
-        child.sendline("/model")
-        child.expect("assistant packetgate")
-        child.expect("you> ")
-        child.sendline("Read chat.txt")
-        child.expect("four owls and a breeze")
-        child.expect("you> ")
-        child.sendline("/why")
-        child.expect("execute_tool")
-        child.expect("you> ")
-        assert leave(child) == 0
+    def talk() -> int | None:
+        with chatting(cli, **reached) as child:
+            child.sendline("Read chat.txt")
+            child.expect("four owls and a breeze")
+            child.expect("you> ")
+            child.sendline("/why")
+            child.expect("execute_tool")
+            child.expect("you> ")
+            return leave(child)
+
+    assert langgraph_server.within(talk) == 0
 
 
 def test_ctrl_c_stops_a_turn_on_the_server_and_keeps_the_session(
