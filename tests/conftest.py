@@ -115,10 +115,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _server_of(item: pytest.Item) -> str | None:
     """Return the LangGraph server fixture that a test uses: a start takes seconds."""
-    with_model, parameters = "langgraph_server_with_model", getattr(item, "callspec", None)
-    if with_model in item.fixturenames or (parameters and parameters.params.get("place") == "remote"):
-        return with_model
-    return "langgraph_server" if "langgraph_server" in item.fixturenames else None
+    servers = ("langgraph_server_with_model", "langgraph_server")
+    return next((server for server in servers if server in item.fixturenames), None)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

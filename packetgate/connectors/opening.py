@@ -12,20 +12,13 @@ from packetgate.models.pool import ModelPool
 
 @asynccontextmanager
 async def open_sessions(settings: Settings, models: ModelPool | None = None) -> AsyncIterator[Sessions]:
-    """Open the sessions of the server at `url`, or of this machine if `url` is not set.
+    """Open the sessions of this machine's database, or of PostgreSQL.
 
     `models`: the models of the settings, if they are already created.
 
     Raises:
         ConfigError, ModelError: a setting cannot be used.
     """
-    if settings.url:
-        from packetgate.connectors.remote import open_remote
-
-        async with open_remote(settings.url, settings.assistant) as remote:
-            with _stopped_by_ctrl_c():
-                yield remote
-        return
     from packetgate.graph.composition import open_graph
     from packetgate.graph.leases import open_leases
     from packetgate.graph.shared_results import result_store

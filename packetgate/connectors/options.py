@@ -22,10 +22,6 @@ Lite = Annotated[
 Prime = Annotated[
     str | None, typer.Option(help="Model for review and answer; decisions:NAME and systemone:NAME only review.")
 ]
-Url = Annotated[
-    str | None,
-    typer.Option(help="Run the turns on the LangGraph-API server at this address, instead of on this machine."),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print only JSON, for scripts.")]
 Writes = Annotated[
     bool | None,
@@ -50,48 +46,30 @@ Set = Annotated[
 ]
 
 
-def settings_from(
-    *,
-    mcp_config: Path | None = None,
-    lite: str | None = None,
-    prime: str | None = None,
-    url: str | None = None,
-    local: bool = False,
-) -> "Settings":
+def settings_from(*, mcp_config: Path | None = None, lite: str | None = None, prime: str | None = None) -> "Settings":
     """Return the settings of the environment and the command line. The command line overrides the environment.
 
-    `local`: the command works on this machine, even if a server runs the turns.
-
     Raises:
-        ConfigError: a setting is invalid, or two options exclude each other.
+        ConfigError: a setting is invalid.
     """
     from pydantic import ValidationError
 
     from packetgate.graph.settings import Settings
 
-    options = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url}
-    values = {name: value for name, value in options.items() if value is not None}
+    options = {"mcp_config": mcp_config, "lite": lite, "prime": prime}
     try:
-        settings = Settings.model_validate(values)
+        return Settings.model_validate({name: value for name, value in options.items() if value is not None})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise ConfigError(f"PACKETGATE_{str(first['loc'][0]).upper()}: {first['msg']}") from error
-    unused_options = [f"--{name.replace('_', '-')}" for name in ("lite", "prime", "mcp_config") if name in values]
-    if settings.url and unused_options and not local:
-        raise ConfigError(
-            f"{', '.join(unused_options)}: {settings.url} has its own models and servers: remove one of these options"
-        )
-    return settings
 
 
 def check_settings(settings: "Settings") -> "Settings":
     """Return settings after checking the names of their models and their files, before the slow imports.
 
     Raises:
-        ConfigError, ModelError: a file or a model cannot be used. If a server runs the turns, nothing is checked.
+        ConfigError, ModelError: a file or a model cannot be used.
     """
-    if settings.url:
-        return settings
     from packetgate.graph.composition import model_pool
 
     model_pool(settings)
@@ -130,7 +108,7 @@ def run_settings_from(
     from packetgate.tools.catalogue.preferences import load_preferences
 
     path = settings.preferences_path
-    load_preferences(path)  # also reports a misspelt table if a server runs the turns
+    load_preferences(path)  # reports a misspelt table
     return run_settings(path, overrides or (), allow_write_tools=writes, allow_execute_tools=commands)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
-from langchain_core.messages import AIMessageChunk, BaseMessage
+from langchain_core.messages import AIMessageChunk
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import UnknownInterruptError
 from langgraph.pregel.protocol import PregelProtocol
@@ -147,26 +147,19 @@ class Sessions:
     ) -> AsyncGenerator[StageEvent | AnswerPiece]:
         """Run the graph on a session and yield its events. Raise RequestError for an unusable attachment."""
         if isinstance(run_input, TurnInput):
-            run_input = await self._with_files(run_input, session)
+            messages, files = await asyncio.to_thread(extract_files, run_input.messages, self._results, session)
+            if files:
+                run_input = TurnInput(messages=messages, request=run_input.request.with_files(files))
+        options: dict[str, Any] = {"stream_mode": ["custom", "messages"], "durability": "sync", "version": "v2"}
+        stream = self.graph.astream(run_input, self.config(session), context=context, **options)
         try:
-            async with aclosing(self._parts(run_input, session, context)) as parts:
+            async with aclosing(cast("AsyncGenerator[Any]", stream)) as parts:
                 async for part in parts:
                     event = _event(part["data"]) if part["type"] == "custom" else _answer_piece(*part["data"])
                     if event is not None:
                         yield event
         except UnknownInterruptError as error:
             raise already_answered_error(session) from error
-
-    async def _with_files(self, run_input: TurnInput, session: str) -> TurnInput:
-        messages, files = await asyncio.to_thread(extract_files, run_input.messages, self._results, session)
-        return TurnInput(messages=messages, request=run_input.request.with_files(files)) if files else run_input
-
-    def _parts(
-        self, run_input: object, session: str, context: RoutingContext | dict[str, Any], **options: Any
-    ) -> AsyncGenerator[Any]:
-        options = {"stream_mode": ["custom", "messages"], "durability": "sync", "version": "v2", **options}
-        parts = self.graph.astream(run_input, self.config(session), context=context, **options)
-        return cast("AsyncGenerator[Any]", parts)
 
     @property
     def store(self) -> BaseStore | None:
@@ -176,18 +169,15 @@ class Sessions:
     async def forget(self, session: str) -> None:
         """Delete a session, its records, undo data and details of journal entries, once no turn runs there."""
         async with self.queue(session), self.lease(session):
-            await self._delete(session)
+            checkpointer = getattr(self.graph, "checkpointer", None)
+            if checkpointer is not None:
+                await checkpointer.adelete_thread(session)
             if self.store is not None:
-                await forget_records(self.store, self.config(session)["configurable"]["thread_id"])
+                await forget_records(self.store, session)
             if self._journal is not None:
                 await self._journal.forget(session)
             if self._undo is not None:
                 await asyncio.to_thread(self._undo.forget, session)
-
-    async def _delete(self, session: str) -> None:
-        checkpointer = getattr(self.graph, "checkpointer", None)
-        if checkpointer is not None:
-            await checkpointer.adelete_thread(session)
 
 
 def already_answered_error(session: str) -> SessionError:
@@ -206,8 +196,4 @@ def _event(data: object) -> StageEvent | None:
 def _answer_piece(message: Any, metadata: dict[str, Any]) -> AnswerPiece | None:
     if metadata.get("langgraph_node") not in {"select_tool", LAST_STAGE}:
         return None
-    if not isinstance(message, BaseMessage):  # a server sends it as JSON
-        if message["type"] != AIMessageChunk.__name__:
-            return None
-        message = AIMessageChunk(content=message["content"])
     return AnswerPiece(message.text) if isinstance(message, AIMessageChunk) and message.text else None

@@ -14,7 +14,7 @@ from packetgate.graph.building import build_graph
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer
-from packetgate.state.errors import InputError, PacketError
+from packetgate.state.errors import PacketError
 from packetgate.state.printing import printable
 from packetgate.toolsets.servers.hub import McpHub
 
@@ -32,10 +32,7 @@ async def trace(
     as_json: AsJson = False,
 ) -> int:
     """Show a past packet's trace."""
-    settings = settings_from()
-    if settings.url:
-        raise InputError(f"{settings.url} has the packets of its sessions: say /why in `packetgate chat`")
-    past = await find_packet(settings, packet, session)
+    past = await find_packet(settings_from(), packet, session)
     if as_json:
         rendering.write_json(past.packet)
         return 0

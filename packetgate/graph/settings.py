@@ -52,13 +52,6 @@ class Settings(BaseSettings):
         default=None, description="Whether programs in the sandbox have network access."
     )
     embeddings: str | None = Field(default=None, description="openai:NAME: embedding model for the tool search.")
-    url: str | None = Field(
-        default=None, description="http(s)://... of a LangGraph-API server that runs the turns instead of this process."
-    )
-    assistant: str = Field(
-        default="packetgate",
-        description="Assistant on that server that runs the turns: graph name or assistant id.",
-    )
     patience_s: float = Field(default=20.0, gt=0, description="Longest wait for servers that are starting, in seconds.")
 
     @model_validator(mode="before")

@@ -29,7 +29,7 @@ async def calibrate(
 
     Curves are compared on answers that they were not fitted on, and stored if they predict these answers better.
     """
-    settings = settings_from(local=True)
+    settings = settings_from()
     async with open_store(settings) as store:
         if undo:
             has_curves = bool((await read_calibration(store)).curves)

@@ -47,7 +47,7 @@ async def evaluate(
     No tool runs. Each result is stored, so that the same command continues an interrupted evaluation. After all cases,
     the gate adjusts this model's confidence by the results.
     """
-    settings, suite = settings_from(local=True), load_cases()
+    settings, suite = settings_from(), load_cases()
     if unknown := [kind for kind in kinds or () if kind not in suite.kinds]:
         raise InputError(f"there are no cases of the kind {unknown[0]!r}: the kinds are {', '.join(suite.kinds)}")
     by_kind = [[case for case in suite.cases if case.kind == kind] for kind in kinds or suite.kinds]

@@ -13,7 +13,6 @@ class Code(StrEnum):
     CALL_REFUSED = "call-refused"
     CALL_TIMED_OUT = "call-timed-out"
     CONFIGURATION = "configuration"
-    CONNECTION_LOST = "connection-lost"
     DECISION_UNUSABLE = "decision-unusable"
     EDIT_INVALID = "edit-invalid"
     EDIT_REFUSED = "edit-refused"

@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,33 +9,21 @@ from support.turn_places import Place
 from packetgate.graph.settings import Settings
 
 
-@pytest.fixture(params=["local", pytest.param("remote", marks=pytest.mark.slow)])
-def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    """Where turns run: in this process, and on a LangGraph server."""
-    if request.param == "remote":
-        server, model = request.getfixturevalue("langgraph_server_with_model")
-        made = Place(Settings(url=server.url), model, server.clock, server.root)
-        for file in made.root.iterdir():  # of an earlier test on the same server
-            file.unlink()
-    else:
-        made = _here(request.getfixturevalue("scripted_openai"), tmp_path, monkeypatch)
+@pytest.fixture
+def place(scripted_openai: ScriptedOpenAI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """A folder with a clock server, and a scripted model, for turns in this process."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    made.clock.begin()
-    yield made
-    made.model.script()
-
-
-def _here(model: ScriptedOpenAI, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
+    monkeypatch.setenv("OPENAI_BASE_URL", scripted_openai.base_url)
     for role in ("LITE", "PRIME"):
         monkeypatch.setenv(f"PACKETGATE_{role}_ENABLE_THINKING", "false")  # so that answers come in pieces
-    (root := folder / "root").mkdir()
-    clock = Clock(folder)
-    config = clock.configure(folder / "mcp.json")
+    (root := tmp_path / "root").mkdir()
+    clock = Clock(tmp_path)
+    config = clock.configure(tmp_path / "mcp.json")
     settings = Settings(
-        lite="openai:scripted", prime="openai:scripted", mcp_config=config, root=root, home=folder / "home"
+        lite="openai:scripted", prime="openai:scripted", mcp_config=config, root=root, home=tmp_path / "home"
     )
-    return Place(settings, model, clock, root)
+    clock.begin()
+    return Place(settings, scripted_openai, clock, root)
 
 
 SLOW_SERVER = """

@@ -16,7 +16,7 @@ COMMANDS = ("ask", "answer", "chat", "tools", "policy", "audit", "trace")
 OPTIONS = (
     *("--json", "--session", "--context", "--mcp-config", "--lite", "--prime", "--allow-writes", "--no-commands"),
     *("--edit", "--question", "--revoke"),
-    *("-s", "--url", "--session=s", "--json=1", "-"),
+    *("-s", "--session=s", "--json=1", "-"),
 )
 REPLY = {"decisions": [{"type": "edit", "edited_action": {"name": "ai.write", "args": {"path": "b.txt"}}}]}
 

@@ -1,4 +1,4 @@
-"""Run turns in this process or on a running server, with the same tools and scripted model."""
+"""Run turns with a scripted model."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
@@ -20,7 +20,7 @@ from packetgate.state.packet import CognitionPacket
 
 @dataclass(frozen=True)
 class Place:
-    """A way to run turns."""
+    """What turns run with."""
 
     settings: Settings
     model: ScriptedOpenAI
@@ -31,9 +31,7 @@ class Place:
     async def session(self, **context: Any) -> "AsyncIterator[Conversation]":
         """Open a conversation; `context` are fields of `RoutingContext`."""
         async with open_sessions(self.settings) as sessions:
-            name = f"session {id(sessions)}"
-            await sessions.forget(name)
-            yield Conversation(sessions, name, RoutingContext(**context))
+            yield Conversation(sessions, "session", RoutingContext(**context))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import os
 from importlib.util import find_spec
 
-from packetgate.connectors.options import Lite, McpConfigPath, Prime, Set, Url
+from packetgate.connectors.options import Lite, McpConfigPath, Prime, Set
 from packetgate.state.errors import ConfigError
 
 SWITCH_TABLES = {"allow_write_tools": "[discord.writes]", "allow_execute_tools": "[discord.commands]"}
@@ -13,7 +13,6 @@ async def discord(
     mcp_config: McpConfigPath = None,
     lite: Lite = None,
     prime: Prime = None,
-    url: Url = None,
     overrides: Set = None,
 ) -> int:
     """Answer on Discord until stopped.
@@ -29,7 +28,7 @@ async def discord(
             "DISCORD_TOKEN is not set: create a bot at https://discord.com/developers/applications, "
             "and set the variable to its token"
         )
-    settings = check_settings(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url))
+    settings = check_settings(settings_from(mcp_config=mcp_config, lite=lite, prime=prime))
     run_settings = run_settings_from(settings, overrides)
     for name, table in SWITCH_TABLES.items():
         if run_settings.sources.get(name) == f"--set {name}" and getattr(run_settings.context, name):

@@ -43,7 +43,7 @@ async def proxy(
             os.chdir(folder)
         except OSError as error:
             raise ConfigError(f"--folder {folder}: {error.strerror}") from error
-    options = settings_from(mcp_config=mcp_config, local=True)
+    options = settings_from(mcp_config=mcp_config)
     if install is not None:
         switches = (("--allow-writes", allow_writes), ("--allow-commands", allow_commands))
         return _install(options, install, [name for name, is_on in switches if is_on], print_entry=print_entry)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from packetgate.connectors.options import Commands, Lite, McpConfigPath, Prime, Set, Writes
-from packetgate.state.errors import ConfigError
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -36,10 +35,7 @@ async def serve(
     from packetgate.connectors.http import bind_socket, check_tokens_required, serve_app
     from packetgate.connectors.options import check_settings, context_for_others, run_settings_from, settings_from
 
-    options = settings_from(mcp_config=mcp_config, lite=lite, prime=prime, local=True)
-    if options.url:
-        raise ConfigError(f"PACKETGATE_URL is {options.url}: `packetgate serve` runs turns itself; unset the variable")
-    settings = check_settings(options)
+    settings = check_settings(settings_from(mcp_config=mcp_config, lite=lite, prime=prime))
     config = load_clients(ServeConfig, settings.preferences_path)
     context = context_for_others(run_settings_from(settings, overrides, allow_writes, allow_commands))
     tokens = config.tokens(TOKEN_VARIABLE)

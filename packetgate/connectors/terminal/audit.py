@@ -26,7 +26,7 @@ async def audit(
 
     The journal holds all turns of this machine's database.
     """
-    settings = settings_from(local=True)
+    settings = settings_from()
     if not settings.has_database:
         return 0
     turn, ended = "", set[str]()

@@ -16,7 +16,6 @@ from packetgate.connectors.options import (
     Prime,
     Session,
     Set,
-    Url,
     Writes,
     check_settings,
     run_settings_from,
@@ -70,7 +69,6 @@ async def chat(
     mcp_config: McpConfigPath = None,
     lite: Lite = None,
     prime: Prime = None,
-    url: Url = None,
     allow_writes: Writes = None,
     allow_commands: Commands = None,
     overrides: Set = None,
@@ -80,7 +78,7 @@ async def chat(
     Ctrl-C stops a turn, /quit or Ctrl-D leaves, /help lists the commands.
     """
     request = turn_request(context_type, _HINTS)
-    settings = check_settings(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url))
+    settings = check_settings(settings_from(mcp_config=mcp_config, lite=lite, prime=prime))
     context = run_settings_from(settings, overrides, allow_writes, allow_commands).context
     async with open_sessions(settings) as sessions:
         terminal = Terminal(

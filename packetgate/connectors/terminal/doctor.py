@@ -10,7 +10,6 @@ from importlib.metadata import version
 from typing import Literal, NamedTuple
 
 from packetgate.connectors import rendering
-from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.options import AsJson, Lite, McpConfigPath, Prime, run_settings_from, settings_from
 from packetgate.connectors.terminal.reports import unmatched_patterns, with_answers
 from packetgate.graph.composition import model_pool, open_tools, sandbox_settings
@@ -49,7 +48,7 @@ async def doctor(
 
     Exit status 1 means that something is missing.
     """
-    settings = settings_from(mcp_config=mcp_config, lite=lite, prime=prime, local=True)
+    settings = settings_from(mcp_config=mcp_config, lite=lite, prime=prime)
     findings: list[Finding] = []
     with rendering.console(stderr=True).status("checking ..."):
         for check in CHECKS:
@@ -65,13 +64,9 @@ async def doctor(
     return int(any(finding.verdict == "bad" for finding in findings))
 
 
-async def _python(settings: Settings) -> AsyncIterator[Finding]:
+async def _python(_settings: Settings) -> AsyncIterator[Finding]:
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     yield Finding("ok", "python", f"{platform.python_version()}, {packages}")
-    if settings.url:
-        async with open_sessions(settings):
-            text = f"{settings.url} runs the turns, assistant {settings.assistant}; all other checks are local"
-            yield Finding("ok", "PACKETGATE_URL", text)
 
 
 async def _sessions(settings: Settings) -> AsyncIterator[Finding]:

@@ -59,7 +59,7 @@ async def init(
     It looks for Ollama, LM Studio, llama.cpp and vLLM on their usual ports, and in the usual folders for GGUF files and
     other clients' settings. Nothing is downloaded and no key is sent.
     """
-    settings = settings_from(local=True)
+    settings = settings_from()
     files = (settings.preferences_path or DEFAULT_PREFERENCES, settings.config_path or DEFAULT_CONFIG)
     read = reader() if is_at_terminal() and not yes else None
     discovery = await discover()

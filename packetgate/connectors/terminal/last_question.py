@@ -16,7 +16,7 @@ class LastQuestion:
     """The last shown question of each session, kept in files for the next command's process."""
 
     def __init__(self, settings: Settings) -> None:
-        self._scope = settings.url or settings.database_url or ""
+        self._scope = settings.database_url or ""
         self._folder = settings.home / "shown"
 
     def question_id(self, session: str) -> str:

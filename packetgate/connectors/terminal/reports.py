@@ -52,7 +52,7 @@ async def tools(
     as_json: AsJson = False,
 ) -> int:
     """List the tools with risk, category and description."""
-    settings = settings_from(mcp_config=mcp_config, local=True)
+    settings = settings_from(mcp_config=mcp_config)
     if forget:
         async with open_store(settings) as store:
             count = await delete_uses(store, name)
@@ -142,7 +142,7 @@ async def policy(
     as_json: AsJson = False,
 ) -> int:
     """List the policy rules, remembered answers, and labels of the proxy's clients."""
-    settings = settings_from(local=True)
+    settings = settings_from()
     journal = open_journal(settings)
     if clear_labels is not None:
         if not await ClientLabels(journal).clear(clear_labels):
@@ -196,7 +196,7 @@ async def settings(
 
     A source is an option, a variable or a file. With the options of another command, it shows what would apply there.
     """
-    process_settings = settings_from(lite=lite, prime=prime, local=True)
+    process_settings = settings_from(lite=lite, prime=prime)
     run_settings = run_settings_from(process_settings, overrides, allow_writes, allow_commands)
     values: list[tuple[str, Any, str]] = [
         (name, value, run_settings.sources.get(name, "default"))

@@ -20,7 +20,6 @@ from packetgate.connectors.options import (
     Prime,
     Session,
     Set,
-    Url,
     Writes,
     check_settings,
     run_settings_from,
@@ -62,7 +61,6 @@ async def ask(
     mcp_config: McpConfigPath = None,
     lite: Lite = None,
     prime: Prime = None,
-    url: Url = None,
     as_json: AsJson = False,
     allow_writes: Writes = None,
     allow_commands: Commands = None,
@@ -72,7 +70,7 @@ async def ask(
 
     Exit status 3 means that the turn waits for your answer, and 1 that a tool failed.
     """
-    options = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url}
+    options = {"mcp_config": mcp_config, "lite": lite, "prime": prime}
     files = tuple(file_part(file) for file in attach or ())
     text = _request_text(request)
     text = text if files else check_request(text)
@@ -109,14 +107,13 @@ async def answer(
     mcp_config: McpConfigPath = None,
     lite: Lite = None,
     prime: Prime = None,
-    url: Url = None,
     as_json: AsJson = False,
 ) -> int:
     """Answer a session's open question, or continue an interrupted turn.
 
     The settings of the run that asked apply. Exit status 3 means that the turn waits for another answer.
     """
-    options = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url}
+    options = {"mcp_config": mcp_config, "lite": lite, "prime": prime}
     return await _run_turn(
         lambda shown: Continue() if reply is None and edit is None else Reply(reply, question or shown),
         None if session is None else session_name(session),
@@ -145,8 +142,6 @@ async def undo(
     The undo is a write: without --allow-writes it is a dry run, and it asks before it runs.
     """
     settings = settings_from()
-    if settings.url:
-        raise InputError(f"{settings.url} has the changes of its sessions: say /undo in `packetgate chat`")
     root = str(settings.root.expanduser().resolve())
     try:
         history = History(UndoStore(settings.undo_path).changes(), session, root)

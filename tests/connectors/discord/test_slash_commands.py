@@ -6,7 +6,6 @@ import pytest
 from support.discord_bots import ADA_ALONE, Workshop
 from support.discord_payloads import ADA, ADAS, BEN, BOT, LAB, LOBBY, THREAD
 from support.discord_server import EPHEMERAL, NOTE, DiscordStandIn
-from support.turn_places import Place, answering, wanting
 
 from packetgate.connectors.discord.bot import INTENTS, NOT_ALLOWED
 from packetgate.connectors.opening import open_sessions
@@ -69,20 +68,3 @@ async def test_in_a_channel_only_its_tools_are_used(discord: DiscordStandIn, wor
 
 def test_the_bot_has_only_the_intents_that_it_needs():
     assert {name for name, on in INTENTS if on} == {"guilds", "guild_messages", "dm_messages", "message_content"}
-
-
-async def test_approvals_work_in_process_and_on_a_langgraph_server(
-    place: Place, discord: DiscordStandIn, workshop: Workshop
-):
-    call = wanting("ai.write", "write", path="from_discord.txt", content="hello")
-    place.model.script(*call, *answering("It is written."))
-    writing = {"allowed": {"users": [ADA]}, "writes": {"users": [ADA]}}
-    async with open_sessions(place.settings) as sessions, workshop.bot(writing, sessions):
-        await discord.say(ADA, ADAS, 'Write "hello" to from_discord.txt')
-        question = await discord.question(ADAS)
-        assert not (place.root / "from_discord.txt").exists()
-        await discord.press(ADA, question, "Approve")
-        await discord.answer(ADAS, "It is written.")
-        await discord.command(ADA, ADAS, "reset")
-        assert (await sessions.state(f"discord:{ADAS}")).packet.content.original_prompt == ""
-    assert (place.root / "from_discord.txt").read_text() == "hello"

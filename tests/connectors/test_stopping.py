@@ -1,4 +1,4 @@
-"""Stopping a turn during a slow tool call works alike in this process and on a server."""
+"""Stopping a turn during a slow tool call works alike here."""
 
 import asyncio
 from contextlib import aclosing
