@@ -1,8 +1,8 @@
 """Open the sessions that the settings name."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from packetgate.connectors.process import stopped_by_ctrl_c
 from packetgate.connectors.sessions import Sessions
@@ -24,15 +24,9 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
     from packetgate.graph.shared_results import result_store
     from packetgate.toolsets.builtin.undo_store import UndoStore
 
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
     async with open_graph(settings, models) as opened, open_leases(settings) as leases:
-        with _stopped_by_ctrl_c():
+        with stopped_by_ctrl_c(lambda: loop.call_soon_threadsafe(task.cancel) if task else None):
             stores = (leases, opened.journal, result_store(settings))
             undo = UndoStore(settings.undo_path)
             yield Sessions(opened.graph, *stores, opened.hub, undo)
-
-
-@contextmanager
-def _stopped_by_ctrl_c() -> Iterator[None]:
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    with stopped_by_ctrl_c(lambda: loop.call_soon_threadsafe(task.cancel) if task else None):
-        yield

@@ -1,6 +1,7 @@
 """Run one turn: the input of a session, and the function that all connectors use."""
 
-from collections.abc import AsyncGenerator
+import re
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from itertools import chain, repeat
@@ -161,7 +162,21 @@ async def run_turn(
     yield Finished(after.packet) if after.question is None else Asked(after.question, after.packet)
 
 
+def remember_words(question: Mapping[str, Any]) -> list[str]:
+    """Return the answers to a question that may be remembered for each of its calls."""
+    calls = question.get("action_requests") or []
+    words = ("session", "always", "trust", "never")
+    return [word for word in words if calls and all(word in call.get("remember", ()) for call in calls)]
+
+
+_EDIT_WORD = re.compile(r"\s*edit\s*:?\s*(?=[\[{])", re.IGNORECASE)
 _EDIT = TypeAdapter[Any](dict[str, Any] | Annotated[list[dict[str, Any] | str], Field(min_length=1)])
+
+
+def words_reply(words: str, question: dict[str, Any]) -> str | dict[str, Any]:
+    """Return the reply of a chat message: its words, or `edit` with other arguments; see `edit_reply`."""
+    edit = _EDIT_WORD.match(words)
+    return edit_reply(words[edit.end() :], question) if edit and question.get("kind") != "question" else words
 
 
 def edit_reply(text: str, question: dict[str, Any]) -> dict[str, Any]:

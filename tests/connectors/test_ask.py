@@ -23,15 +23,6 @@ def test_a_read_prints_the_answer_and_the_trace(cli: CommandLine) -> None:
     assert "```" not in done.out
 
 
-def test_files_that_fit_no_pass_are_named(cli: CommandLine) -> None:
-    names = [f"file{number:02}.txt" for number in range(14)]
-    for name in names:
-        (cli.folder / name).write_text(f"This is {name}.\n")
-    done = cli.run("ask", f"Read {', '.join(names)}")
-    assert [name for name in names if f"This is {name}." not in done.out] == names[12:]
-    assert "ai.read(path=file12.txt), ai.read(path=file13.txt)" in " ".join(done.out.split())
-
-
 def test_json_is_the_final_packet_and_nothing_else(cli: CommandLine) -> None:
     packet = read_packet(cli.run("ask", "--json", "Read plan.txt").out)
     assert packet.routing.execution_status is ToolExecutionStatus.EXECUTED
@@ -59,15 +50,6 @@ def test_a_write_waits_and_is_answered_by_another_process(cli: CommandLine) -> N
         assert (again.status, f"[{code}]" in again.err) == (2, True)
 
 
-@pytest.mark.parametrize("path", ["plan.txt", "../outside.txt"])
-def test_a_write_that_must_fail_is_not_asked_about(cli: CommandLine, path: str) -> None:
-    done = cli.run("ask", "--allow-writes", f'Write "hello" to {path}')
-    assert done.status == 1
-    assert "failed" in done.out
-    assert "packetgate answer" not in done.out
-    assert (cli.folder / "plan.txt").read_text() == "The gate opens at seven.\n"
-
-
 def test_denied_writes_do_not_run_and_edited_writes_run_as_edited(cli: CommandLine) -> None:
     cli.run(*WRITE)
     denied = cli.run("answer", "no", "--session", "s", "--json")
@@ -79,11 +61,10 @@ def test_denied_writes_do_not_run_and_edited_writes_run_as_edited(cli: CommandLi
     assert not (cli.folder / "notes.txt").exists()
 
 
-@pytest.mark.parametrize("reply", [("1 yes 2 no",), ("only 1",), ("--edit", '[{"path": "a.txt"}, "no"]')])
-def test_some_of_several_calls_are_approved(cli: CommandLine, reply: tuple[str, ...]) -> None:
+def test_an_edit_of_several_calls_decides_each(cli: CommandLine) -> None:
     asked = cli.run("ask", "--session", "s", "--allow-writes", 'Write "x" to a.txt and write "y" to b.txt')
     assert asked.status == 3
-    assert cli.run("answer", "--session", "s", *reply).status == 0
+    assert cli.run("answer", "--session", "s", "--edit", '[{"path": "a.txt"}, "no"]').status == 0
     assert (cli.folder / "a.txt").read_text() == "x"
     assert not (cli.folder / "b.txt").exists()
 
@@ -100,38 +81,11 @@ def test_an_answer_without_a_session_needs_exactly_one_open_question(cli: Comman
     assert "c, b" in several.err
 
 
-@pytest.mark.parametrize(
-    ("reply", "content"), [('print("hello")', 'print("hello")'), ('"hello"', "hello"), ("say 'a'", "say 'a'")]
-)
-def test_an_answer_to_a_question_is_used_completely(cli: CommandLine, reply: str, content: str) -> None:
-    asked = cli.run("ask", "Write to notes.txt", "--session", "s", "--allow-writes")
-    assert (asked.status, "I need `content`" in asked.out) == (3, True)
-    waits = read_packet(cli.run("answer", reply, "--session", "s", "--json").out)
-    assert [call.params["content"] for call in waits.routing.calls] == [content]
-
-
-def test_a_session_keeps_its_turns(cli: CommandLine) -> None:
-    first = read_packet(cli.run("ask", "--json", "--session", "s", "Read plan.txt").out)
-    second = read_packet(cli.run("ask", "--json", "--session", "s", "Read todo.txt").out)
-    assert second.header.parent_packet_id == first.header.packet_id
-    assert second.context.recent_tools == ("ai.read",)
-    assert [entry.params["path"] for entry in second.context.result_ledger] == ["plan.txt", "todo.txt"]
-    assert len(second.messages) == 4
-
-
 def test_a_request_comes_from_standard_input_or_a_bare_sentence(cli: CommandLine) -> None:
     for done in (cli.run("ask", given=b"Read plan.txt\n"), cli.run("ask", "-", given=b"Read plan.txt\n")):
         assert "The gate opens at seven." in done.out
     assert "The gate opens at seven" in cli.run("Read plan.txt").out
     assert cli.run("nonsense").status == 2
-
-
-def test_control_characters_of_a_file_do_not_reach_the_terminal(cli: CommandLine) -> None:
-    (cli.folder / "sly.txt").write_bytes(b"harmless\x1b]0;owned\x07 \x1b[2J\r\nend\r\n")
-    done = cli.run("ask", "Read sly.txt")
-    assert "harmless" in done.out
-    assert "\nend\n" in done.out
-    assert not {"\x1b", "\x07", "\r"} & {*done.out}
 
 
 def test_a_failed_tool_sets_the_exit_status(cli: CommandLine) -> None:

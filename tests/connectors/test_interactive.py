@@ -53,15 +53,6 @@ def test_a_write_shows_its_difference(cli: CommandLine) -> None:
     assert (cli.folder / "plan.txt").read_text() == "one\ntwo\x1b[2J\n"
 
 
-def test_a_missing_argument_is_asked_for(cli: CommandLine) -> None:
-    with terminal(cli, "ask", "Read the file") as child:
-        child.expect("I need `path`")
-        child.expect(">")
-        child.sendline("plan.txt")
-        child.expect("The gate opens at seven")
-        child.expect(pexpect.EOF)
-
-
 def test_commands_and_requests_work_during_a_question(cli: CommandLine) -> None:
     with chatting(cli, "--allow-writes") as child:
         child.sendline('Write "hello" to notes.txt')

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import CommandLine, Outcome
-from support.prompts import BROKEN, review
+from support.prompts import review
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Reply, Stall, Thinks
 
@@ -69,28 +69,6 @@ def test_options_of_the_file_and_of_the_name(cli: CommandLine, scripted_openai: 
     assert ("models.lite.seed", 1, "openai:small: seed") in [(one["name"], one["value"], one["from"]) for one in shown]
 
 
-def test_refused_parameters_that_nobody_set_are_left_out(cli: CommandLine, scripted_openai: ScriptedOpenAI):
-    said = "Invalid schema for response_format 'review': 'maxLength' is not permitted."
-    scripted_openai.refuses = {name: HttpError(400, param=name) for name in ("temperature", "top_p", "stream_options")}
-    scripted_openai.refuses["response_format.json_schema"] = HttpError(400, said, param="response_format")
-    scripted_openai.script(*STAGES)
-    done = ask(cli, scripted_openai)
-    assert (done.status, done.err) == (0, ""), done.out + done.err
-    assert "It opens at seven." in done.out
-
-
-def test_a_model_decides_all_but_the_intent(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
-    scripted_openai.script(SELECTION, review(0.9), "It opens at seven. <tool_call>{}</tool_call>")
-    done = cli.run("ask", "--json", "--lite", "openai:small", REQUEST, OPENAI_BASE_URL=scripted_openai.base_url)
-    packet = read_packet(done.out)
-    assert packet.response.candidate == "It opens at seven."
-    assert packet.metrics.violations == 1
-    decided = {entry.step for entry in packet.reasoning.reflection_log if entry.decided_by == "model"}
-    assert decided == {"select_tool", "review_selection", "respond"}
-    assert not any(entry.is_fallback for entry in packet.reasoning.reflection_log)
-    assert [request["temperature"] for request in scripted_openai.requests[:2]] == [0.15, 0.3]
-
-
 def test_packetgate_toml_names_the_model(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     """Ollama's server gets no key of another endpoint, and options beside a model are that model's."""
     (cli.folder / "packetgate.toml").write_text('[models.lite]\nmodel = "ollama:small"\nseed = 3\n')
@@ -104,14 +82,6 @@ def test_packetgate_toml_names_the_model(cli: CommandLine, scripted_openai: Scri
     rows = {one["name"]: one for one in json.loads(cli.run("settings", "--json").out)}
     named = rows["models.lite.model"]
     assert (named["value"], named["from"]) == ("ollama:small", "packetgate.toml: models.lite.model")
-
-
-def test_the_fallback_is_visible(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
-    scripted_openai.script(BROKEN, BROKEN, review(0.9), "It opens at seven.")
-    done = cli.run("ask", "--lite", "openai:small", "Read plan.txt", OPENAI_BASE_URL=scripted_openai.base_url)
-    assert done.status == 0, done.err
-    assert "It opens at seven." in done.out
-    assert "rule-based fallback" in done.out
 
 
 def test_random_weights_write_nothing(cli: CommandLine, tiny_gguf: Path) -> None:

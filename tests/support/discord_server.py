@@ -10,7 +10,7 @@ from support.discord_payloads import BOT, Payload, file, interaction, new_id
 from support.discord_rest import RestInterface
 
 EPHEMERAL, SUPPRESS_EMBEDS = 64, 4
-NOTE, THINKING, UPDATE, FORM = 4, 5, 7, 9
+NOTE, THINKING, UPDATE = 4, 5, 7
 """How an interaction is answered at once."""
 
 
@@ -62,15 +62,6 @@ class DiscordStandIn(RestInterface):
         wanted = next(button for button in buttons if button["label"].startswith(label))
         data = {"custom_id": wanted["custom_id"], "component_type": 2}
         return await self.interact(who, int(on["channel_id"]), 3, data, on)
-
-    async def fill(self, who: int, on: Payload, form: Payload, *values: str) -> Payload:
-        """Send a form that a button opened."""
-        rows = [
-            {"type": 1, "components": [{"type": 4, "custom_id": row["components"][0]["custom_id"], "value": value}]}
-            for row, value in zip(form["data"]["components"], values, strict=True)
-        ]
-        data = {"custom_id": form["data"]["custom_id"], "components": rows}
-        return await self.interact(who, int(on["channel_id"]), 5, data, on)
 
     async def command(self, who: int, where: int, name: str) -> str:
         """Run a slash command; return its answers."""

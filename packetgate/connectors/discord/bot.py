@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 import signal
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from typing import Any
 
 import aiohttp
@@ -82,11 +82,9 @@ class PacketBot(discord.Client):
             self._warned.add(person.user)
             await message.reply(f"Too many requests. Please ask again in {math.ceil(wait_s)} seconds.")
 
-    async def decide(
-        self, interaction: discord.Interaction[Any], action: Action, question_id: str, fields: Sequence[str]
-    ) -> None:
-        """Handle a button press or a submitted form. The button may be older than the bot's last restart."""
-        await self._run_tracked(self._conversations.decide(interaction, action, question_id, fields))
+    async def decide(self, interaction: discord.Interaction[Any], action: Action, question_id: str) -> None:
+        """Handle a button press. The button may be older than the bot's last restart."""
+        await self._run_tracked(self._conversations.decide(interaction, action, question_id))
 
     async def close(self) -> None:
         """Stop the running turns, notify their users, and close the client."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from typing import Any
 from weakref import WeakValueDictionary
@@ -20,7 +20,6 @@ from packetgate.connectors.discord.messages import (
 from packetgate.connectors.discord.questions import (
     NOT_AUTHORISED,
     Action,
-    DecisionForm,
     decision_buttons,
     has_expired,
     headline,
@@ -38,6 +37,7 @@ from packetgate.connectors.turn import (
     SideTurnFinished,
     UserInput,
     run_turn,
+    words_reply,
 )
 from packetgate.gate.replies import asked_calls, read_reply
 from packetgate.state.context import RoutingContext
@@ -87,19 +87,18 @@ class DiscordConversations:
         async with self.lock(session), self._report_errors(reply):
             state, words = await self.sessions.state(session), words_in_message(message, me)
             question = state.question
-            is_askers = question is not None and words != "" and requester_id(state.packet) == message.author.id
-            may_reply = is_askers and question is not None and not has_expired(question)
-            if (
-                question is not None
-                and read_reply(words, asked_calls(question)) is not None
-                and not (may_reply and state.still_allows_calls(rights))
-            ):
+            value = words_reply(words, question) if question else words
+            is_askers = words != "" and requester_id(state.packet) == message.author.id
+            may_reply = question is not None and is_askers and not has_expired(question)
+            may_decide = may_reply and state.still_allows_calls(rights)
+            is_edit = value is not words
+            if question and not may_decide and (is_edit or read_reply(words, asked_calls(question)) is not None):
                 await reply.end(NOT_AUTHORISED)
-            elif may_reply and question is not None and not message.attachments:
+            elif may_reply and not message.attachments:
                 _, shown_id = self._shown_questions.get(session, (None, ""))
                 # Without an id, the turn shows the question first.
                 await self.close_question(session, ANSWERED)
-                await self._run(Reply(words, shown_id), reply)
+                await self._run(Reply(value, shown_id), reply)
             else:
                 turn, reply.notes = await read_turn(
                     message, me, [earlier.text for earlier in state.packet.conversation]
@@ -107,10 +106,8 @@ class DiscordConversations:
                 await self.close_question(session, REPEATED_BELOW)
                 await self._run(turn, reply)
 
-    async def decide(
-        self, interaction: discord.Interaction[Any], action: Action, question_id: str, fields: Sequence[str]
-    ) -> None:
-        """Open a form or resume the turn; only the user who pressed sees why a press is refused."""
+    async def decide(self, interaction: discord.Interaction[Any], action: Action, question_id: str) -> None:
+        """Resume the turn; only the user who pressed sees why a press is refused."""
         message = interaction.message
         if message is None:
             return
@@ -122,17 +119,12 @@ class DiscordConversations:
                         await held.enter_async_context(self.lock(session))
                 except TimeoutError as error:  # another press or a new message holds the session's lock
                     raise RequestError(QUESTION_CLOSED) from error
-                await self._decide(interaction, message, action, question_id, fields)
+                await self._decide(interaction, message, action, question_id)
         except RequestError as error:
             await interaction.response.send_message(str(error)[:2_000], ephemeral=True)
 
     async def _decide(
-        self,
-        interaction: discord.Interaction[Any],
-        message: discord.Message,
-        action: Action,
-        question_id: str,
-        fields: Sequence[str],
+        self, interaction: discord.Interaction[Any], message: discord.Message, action: Action, question_id: str
     ) -> None:
         session = session_of(message.channel.id)
         state = await self.sessions.state(session)
@@ -144,13 +136,10 @@ class DiscordConversations:
         if has_expired(question):
             await interaction.response.edit_message(content=EXPIRED, view=None)
             return
-        if action == "edit" and not fields:
-            await interaction.response.send_modal(DecisionForm(question))
-            return
         rights = await self._rights_of(asker, interaction)
         if rights is None or not state.still_allows_calls(rights):
             raise RequestError(ASKER_GONE)
-        value, outcome = reply_of(action, question, fields)
+        value, outcome = reply_of(action, question)
         await interaction.response.edit_message(content=f"{outcome} by <@{interaction.user.id}>.", view=None)
         self._shown_questions.pop(session, None)
         reply = DiscordTurn(session, asker, rights, message)

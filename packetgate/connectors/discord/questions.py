@@ -1,26 +1,21 @@
-"""Render questions for Discord: text that cannot add Markdown, buttons, and forms."""
+"""Render questions for Discord: text that cannot add Markdown, and buttons."""
 
 import io
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, cast, get_args
 
 import discord
 from discord.utils import escape_markdown, format_dt
 
 from packetgate.connectors import rendering
 from packetgate.connectors.discord.messages import code_block
+from packetgate.connectors.turn import remember_words
 from packetgate.state.base import now
-from packetgate.state.errors import RequestError
 from packetgate.state.packet import CognitionPacket
 
-Action = Literal["approve", "edit", "reject", "session", "always", "trust", "never"]
-REMEMBERED_ANSWERS: tuple[Action, ...] = ("session", "always", "trust", "never")
-"""Answers that are remembered for further calls."""
+Action = Literal["approve", "reject", "session", "always", "trust", "never"]
 EMBED_CHARS = 4_000
-FORM_FIELDS = 5
-FORM_INPUT_CHARS = 4_000
 BLOCK_COLUMNS = 76
 """Widest line of a code block that the desktop client does not wrap."""
 NOT_AUTHORISED = (
@@ -29,7 +24,6 @@ NOT_AUTHORISED = (
 
 _STYLES: Mapping[Action, tuple[str, discord.ButtonStyle]] = {
     "approve": ("Approve", discord.ButtonStyle.success),
-    "edit": ("Edit", discord.ButtonStyle.secondary),
     "reject": ("Reject", discord.ButtonStyle.danger),
     "session": ("This session", discord.ButtonStyle.success),
     "always": ("Always", discord.ButtonStyle.success),
@@ -107,17 +101,13 @@ class DecisionButton(
 
     async def callback(self, interaction: discord.Interaction[Any]) -> None:
         """Tell the bot about the press."""
-        await interaction.client.decide(interaction, self.action, self.question_id, ())
+        await interaction.client.decide(interaction, self.action, self.question_id)
 
 
 def decision_buttons(question: Mapping[str, Any]) -> discord.ui.View:
     """Return the buttons of a question; none if the question asks for words."""
     calls = calls_of(question)
-    remembered: list[Action] = [
-        word for word in REMEMBERED_ANSWERS if calls and all(word in call.get("remember", ()) for call in calls)
-    ]
-    fits_form = len(calls) <= FORM_FIELDS and all(len(_json(call["args"])) <= FORM_INPUT_CHARS for call in calls)
-    actions: list[Action] = ["approve", *(["edit"] if fits_form else []), "reject", *remembered]  # type: ignore[list-item]
+    actions = cast("list[Action]", ["approve", "reject", *remember_words(question)])
     view = discord.ui.View(timeout=None)
     for action in actions if calls else ():
         is_for_all = len(calls) > 1 and action in {"approve", "reject"}
@@ -126,55 +116,9 @@ def decision_buttons(question: Mapping[str, Any]) -> discord.ui.View:
     return view
 
 
-class DecisionForm(discord.ui.Modal):
-    """The form that the button Edit opens, with the arguments of each call as JSON."""
-
-    def __init__(self, question: Mapping[str, Any]) -> None:
-        super().__init__(title="Arguments, as JSON")
-        self._question_id = str(question["question_id"])
-        self._inputs: list[discord.ui.TextInput[Any]] = []
-        for call in calls_of(question):
-            field: discord.ui.TextInput[Any] = discord.ui.TextInput(
-                label=f"{call['name']} (empty: do not run)"[:45],
-                style=discord.TextStyle.paragraph,
-                default=_json(call["args"]),
-                required=False,
-                max_length=FORM_INPUT_CHARS,
-            )
-            self._inputs.append(field)
-            self.add_item(field)
-
-    async def on_submit(self, interaction: discord.Interaction[Any], /) -> None:
-        """Pass the texts of the fields to the bot."""
-        fields = [field.value for field in self._inputs]
-        await interaction.client.decide(interaction, "edit", self._question_id, fields)
-
-
-def reply_of(action: Action, question: dict[str, Any], fields: Sequence[str]) -> tuple[object, str]:
-    """Return the reply that a button or a form stands for, and the line that reports it."""
-    if action in REMEMBERED_ANSWERS:
-        return action, f"{'⛔ Never' if action == 'never' else '✅ Approved'}, and remembered ({action})"
-    calls = calls_of(question)
-    if action == "edit":
-        edits = [_edit_decision(call, text) for call, text in zip(calls, fields, strict=True)]
-        return {"decisions": edits}, "✏️ Edited"
-    outcome = "✅ Approved" if action == "approve" else "⛔ Rejected"
-    return {"decisions": [{"type": action}] * len(calls)}, outcome
-
-
-def _edit_decision(call: dict[str, Any], text: str) -> dict[str, Any]:
-    if not text.strip():
-        return {"type": "reject"}
-    try:
-        args = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise RequestError(f"the arguments of {call['name']} are not JSON: {error}. Press Edit again") from error
-    if not isinstance(args, dict):
-        raise RequestError(f"the arguments of {call['name']} must be a JSON object, such as {{}}. Press Edit again")
-    if args == call["args"]:
-        return {"type": "approve"}
-    return {"type": "edit", "edited_action": {"name": call["name"], "args": args}}
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
+def reply_of(action: Action, question: Mapping[str, Any]) -> tuple[object, str]:
+    """Return the reply that a button stands for, and the line that reports it."""
+    if action in {"approve", "reject"}:
+        outcome = "✅ Approved" if action == "approve" else "⛔ Rejected"
+        return {"decisions": [{"type": action}] * len(calls_of(question))}, outcome
+    return action, f"{'⛔ Never' if action == 'never' else '✅ Approved'}, and remembered ({action})"

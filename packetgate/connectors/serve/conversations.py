@@ -21,8 +21,9 @@ from packetgate.connectors.turn import (
     SideTurnFinished,
     UserInput,
     Waiting,
-    edit_reply,
+    remember_words,
     run_turn,
+    words_reply,
 )
 from packetgate.gate.replies import read_reply
 from packetgate.models.stripping import strip_markup
@@ -51,7 +52,6 @@ ID_DIGITS = 16
 """Number of random digits of a question's id at the end of its message. Nobody can guess the id."""
 
 _MARK = re.compile(rf"\(question [0-9a-f]{{{ID_DIGITS}}}\)\s*$")
-_EDIT = re.compile(r"\s*edit\s*:?\s*(?=[\[{])", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -144,9 +144,7 @@ class ChatConversations:
             raise RequestError(
                 "a question is open: answer the question in text only, and attach files to your next request"
             )
-        question, edit = state.question or {}, _EDIT.match(request.words)
-        is_edit = edit and question.get("kind") != "question"
-        value = edit_reply(request.words[edit.end() :], question) if edit and is_edit else request.words
+        value = words_reply(request.words, state.question or {})
         await self._threads.record_reply(request.owner, request.history, point, request.words)
         return Reply(value, point.question_id)
 
@@ -197,10 +195,7 @@ def question_message(question: dict[str, Any]) -> str:
     if question.get("kind") == "question":
         return f"{block}\n\nAnswer in your own words. {mark}"
     requests = question["action_requests"]
-    remembered = [
-        word for word in requests[0].get("remember", ()) if all(word in request["remember"] for request in requests)
-    ]
-    words = ", ".join(f"`{word}`" for word in ("yes", "no", "skip", *remembered))
+    words = ", ".join(f"`{word}`" for word in ("yes", "no", "skip", *remember_words(question)))
     edit = "`edit {...}`" if len(requests) == 1 else f"for all {len(requests)}, `edit [{{...}}, ...]`"
     return (
         f"{block}\n\nWaiting for approval; not run. Answer {words}, {edit} with other arguments, or what to do "

@@ -195,7 +195,7 @@ class _ChatCompletionFormat:
     def complete(self, text: str, usage: TokenUsage) -> dict[str, Any]:
         message = {"role": "assistant", "content": text, "refusal": None}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
-        return self._object("chat.completion", [choice], usage=_chat_usage(usage))
+        return self._object("chat.completion", [choice], usage)
 
     def begin(self) -> str:
         return self._chunk({"role": "assistant", "content": ""})
@@ -204,7 +204,7 @@ class _ChatCompletionFormat:
         return self._chunk({"content": text})
 
     def end(self, usage: TokenUsage) -> str:
-        usage_event = sse_event(self._object("chat.completion.chunk", [], usage=_chat_usage(usage)))
+        usage_event = sse_event(self._object("chat.completion.chunk", [], usage))
         return self._chunk({}, "stop") + (usage_event if self._with_usage else "") + "data: [DONE]\n\n"
 
     def failed(self, error: ApiError) -> str:
@@ -214,18 +214,17 @@ class _ChatCompletionFormat:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
         return sse_event(self._object("chat.completion.chunk", [choice]))
 
-    def _object(self, kind: str, choices: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-        shared = {"id": self._id, "object": kind, "created": self._created, "model": SERVED_MODEL}
-        return {**shared, "choices": choices, **more}
-
-
-def _chat_usage(usage: TokenUsage) -> dict[str, Any]:
-    return {
-        "prompt_tokens": usage.input_tokens,
-        "completion_tokens": usage.output_tokens,
-        "total_tokens": usage.input_tokens + usage.output_tokens,
-        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
-    }
+    def _object(self, kind: str, choices: list[dict[str, Any]], usage: TokenUsage | None = None) -> dict[str, Any]:
+        shared = {"id": self._id, "object": kind, "created": self._created, "model": SERVED_MODEL, "choices": choices}
+        if usage is None:
+            return shared
+        tokens = {
+            "prompt_tokens": usage.input_tokens,
+            "completion_tokens": usage.output_tokens,
+            "total_tokens": usage.input_tokens + usage.output_tokens,
+            "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        }
+        return {**shared, "usage": tokens}
 
 
 class _ResponseFormat:

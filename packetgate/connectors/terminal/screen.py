@@ -26,6 +26,7 @@ from packetgate.connectors.turn import (
     UserInput,
     Waiting,
     edit_reply,
+    remember_words,
     run_turn,
 )
 from packetgate.graph.building import LAST_STAGE
@@ -42,7 +43,6 @@ _SHORT_ID = 8
 """Characters of a question's id that are shown."""
 _WAITS = "Another turn of this session is running, and your turn waits for it. Ctrl-C stops waiting."
 _WITHDRAWN = "\n\n[the text above is withdrawn; the answer is:]\n"
-_REMEMBER_WORDS = ("session", "always", "trust", "never")
 _LEAVE = "/quit"
 _NEW_VALUES = "new values as JSON; the other arguments stay: "
 _HINT = "[y]es, [n]o, [s]kip, [e]dit, or say something else: "
@@ -141,7 +141,7 @@ class Terminal:
             return
         requests = question["action_requests"]
         each = "" if len(requests) == 1 else f"All {len(requests)}, or each as in `1 yes 2 no`: "
-        self.prompt = f"{each}{''.join(f'{word}, ' for word in _remember_words(requests))}{_HINT}"
+        self.prompt = f"{each}{''.join(f'{word}, ' for word in remember_words(question))}{_HINT}"
 
     async def reply_to(self, text: str) -> Reply | None:
         """Return the input as the reply to the open question; None if the input is empty.
@@ -221,7 +221,7 @@ class Terminal:
         if asked.question.get("kind") == "question":
             words, others = "YOUR-WORDS", ""
         else:
-            replies = ", ".join(["yes", "no", "skip", *_remember_words(asked.question["action_requests"])])
+            replies = ", ".join(["yes", "no", "skip", *remember_words(asked.question)])
             words, others = "yes", f" ({replies})"
         command = self._answer_command(words, f"--question {question_id[:_SHORT_ID]}")
         self._out.print(f"\nWaiting for approval; not run. To decide{others}: {command}", soft_wrap=True)
@@ -232,11 +232,3 @@ class Terminal:
 
     def _answer_command(self, *reply: str) -> str:
         return " ".join([f"{self.program} answer", *reply, shlex.join(["--session", self.session, *self.options])])
-
-
-def _remember_words(requests: list[dict[str, Any]]) -> list[str]:
-    return [
-        word
-        for word in _REMEMBER_WORDS
-        if requests and all(word in request.get("remember", ()) for request in requests)
-    ]

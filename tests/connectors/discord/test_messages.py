@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.discord_bots import ADA_ALONE, Workshop
-from support.discord_payloads import ADA, ADAS, BEN, BENS, BOT, EVE, LAB, LOBBY, TEAM_ROLE, THREAD
+from support.discord_payloads import ADA, ADAS, BEN, BENS, BOT, EVE, LAB, LOBBY, THREAD
 from support.discord_server import SUPPRESS_EMBEDS, DiscordStandIn
 from support.graphs import session
 from support.media_server import PNG, SCRIPT
@@ -89,20 +89,6 @@ async def test_without_a_table_nobody_is_answered(
         await discord.command(ADA, ADAS, "reset")
     assert discord.by_bot(ADAS) == []
     assert "[discord.allowed]" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("allowed", "who", "where"),
-    [({"roles": [TEAM_ROLE]}, ADA, LAB), ({"channels": [LOBBY]}, BEN, THREAD), ({"channels": [BENS]}, BEN, BENS)],
-)
-async def test_people_are_allowed_by_role_or_channel(
-    discord: DiscordStandIn, workshop: Workshop, allowed: dict[str, list[int]], who: int, where: int
-):
-    async with workshop.bot({"allowed": allowed}):
-        await discord.say(EVE, LAB, "Read plan.txt", mentions=[BOT])
-        await discord.say(who, where, "Read todo.txt", mentions=[BOT])
-        await discord.answer(where, MILK)
-    assert [len(discord.by_bot(one)) for one in (where, LAB)] == [1, int(where == LAB)]
 
 
 async def test_each_channel_is_a_session_whose_turns_queue_up(discord: DiscordStandIn, workshop: Workshop):

@@ -61,18 +61,6 @@ async def test_the_error_names_a_missing_extra(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.slow
-async def test_settings_and_variables_allow_no_writes(cli: CommandLine, discord: DiscordStandIn, tmp_path: Path):
-    (cli.folder / "packetgate.toml").write_text(
-        f"[discord.allowed]\nusers = [{ADA}]\n[settings]\nallow_write_tools = true\n"
-    )
-    async with running(cli, discord, tmp_path / "patch", PACKETGATE_ALLOW_WRITE_TOOLS="true"):
-        await discord.until(lambda: discord.gateway.is_connected)
-        await discord.say(ADA, ADAS, WRITE)
-        await discord.answer(ADAS, "`[discord.writes]`")
-    assert not (cli.folder / "notes.txt").exists()
-
-
-@pytest.mark.slow
 async def test_a_bot_on_another_machine_takes_over(
     cli: CommandLine, discord: DiscordStandIn, tmp_path: Path, postgres: str
 ):

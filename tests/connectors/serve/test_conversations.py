@@ -1,6 +1,5 @@
 """Chat clients use Packetgate as their model: the official client against the endpoint."""
 
-import asyncio
 import json
 import signal
 import sys
@@ -16,7 +15,6 @@ import pytest
 from support.command_line import CommandLine
 from support.endpoints import Chat, serving, started
 from support.mcp_servers import until
-from support.prompts import NO_TOOL, call, review
 from support.scripted_openai import ScriptedOpenAI
 
 from packetgate.connectors.opening import open_sessions
@@ -79,23 +77,6 @@ async def test_each_form_of_reply_has_its_effect(cli: CommandLine, words: str, w
             await chat.say("edit {path: other.txt}")
         await chat.say(words)
     assert {file.name: file.read_text() for file in {*cli.folder.iterdir()} - before} == written
-
-
-async def test_the_model_answers_a_remark_and_the_question_stays_open(
-    cli: CommandLine, scripted_openai: ScriptedOpenAI
-) -> None:
-    model = ("--lite", "openai:scripted", "--prime", "openai:scripted")
-    async with serving(cli, "--allow-writes", *model, OPENAI_BASE_URL=scripted_openai.base_url) as served:
-        chat = Chat(served.client())
-        scripted_openai.script(call("ai.write", path="new.txt", content="seven"), review(0.9))
-        assert "path = new.txt" in await chat.say("Seven goes into new.txt")
-        scripted_openai.script(NO_TOOL, "Enjoy the sun.", "Enjoy the sun.")
-        aside = await chat.say("My sister has a grey cat")
-        assert "Enjoy the sun." in aside
-        assert is_question_message(aside)
-        scripted_openai.script("Done.")
-        await chat.say("yes")
-    assert (cli.folder / "new.txt").read_text() == "seven"
 
 
 async def test_an_approval_counts_only_in_its_own_conversation(cli: CommandLine) -> None:
@@ -230,18 +211,6 @@ async def test_a_question_survives_a_restart_with_current_rights(cli: CommandLin
             with refused(Code.PERMISSION_WITHDRAWN):
                 await chat.say("yes")
     assert (cli.folder / "new.txt").exists() is still_allowed
-
-
-async def test_concurrent_answers_run_a_call_once(cli: CommandLine) -> None:
-    async with serving(cli, "--allow-writes") as served:
-        chat = Chat(served.client())
-        await chat.say(WRITE)
-        copies = [Chat(served.client(), messages=[*chat.messages]) for _ in range(6)]
-        answers = await asyncio.gather(*(copy.say("yes") for copy in copies), return_exceptions=True)
-    assert all(isinstance(answer, str | openai.APIStatusError) for answer in answers)
-    assert any("Created new.txt" in str(answer) for answer in answers)
-    events = [json.loads(line)["event"] for line in cli.run("audit", "--json").out.splitlines()]
-    assert (events.count("call_approved"), events.count("call_executed")) == (1, 1)
 
 
 async def test_a_models_answer_streams_with_its_usage(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:

@@ -8,7 +8,6 @@ from support.command_line import CommandLine
 from support.endpoints import Chat, serving
 from support.pictures import NO_TOOL, data_url, png, shown, told
 from support.scripted_openai import ScriptedOpenAI
-from support.scripted_replies import HttpError
 
 CAT, DOG = png(shade=1), png(shade=2)
 
@@ -39,16 +38,6 @@ async def test_a_model_with_vision_receives_pictures_and_files(
         assert "Ask Ann." in told(scripted_openai)
         assert await chat.say("Tell me something about it", stream=stream) == "The first."
         assert "Both are grey." in str(scripted_openai.requests[-1]["messages"])  # the session goes on
-
-
-async def test_an_answer_names_pictures_that_were_not_shown(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
-    scripted_openai.refuses = {"pictures": HttpError(400, "scripted is not a multimodal model")}
-    scripted_openai.script(NO_TOOL, "A cat, I guess.", NO_TOOL, "Still a cat.")
-    async with serving(cli, "--prime", "openai:scripted", OPENAI_BASE_URL=scripted_openai.base_url) as served:
-        chat = Chat(served.client())
-        for answer in ("A cat, I guess.", "Still a cat."):
-            parts = await chat.say([text("What is it?"), picture(data_url(CAT))])
-            assert parts == f"{answer}\n\n[Not shown to scripted, only named: attached-1.]"
 
 
 REFUSED = {
