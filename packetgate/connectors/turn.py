@@ -174,19 +174,18 @@ _EDIT = TypeAdapter[Any](dict[str, Any] | Annotated[list[dict[str, Any] | str], 
 
 
 def words_reply(words: str, question: dict[str, Any]) -> str | dict[str, Any]:
-    """Return the reply of a chat message: its words, or `edit` with other arguments; see `edit_reply`."""
-    edit = _EDIT_WORD.match(words)
-    return edit_reply(words[edit.end() :], question) if edit and question.get("kind") != "question" else words
+    """Return the reply of a message: its words; or after the word `edit`, the decisions with other arguments.
 
-
-def edit_reply(text: str, question: dict[str, Any]) -> dict[str, Any]:
-    """Return the reply that runs the calls of a question with other arguments; arguments that it does not name stay.
-
-    `text` is a JSON object of arguments, or for several calls a list of such objects and of words.
+    They are a JSON object of arguments, or for several calls a list of such objects and of words. Arguments that are
+    not named stay.
 
     Raises:
-        RequestError: the text has another form.
+        RequestError: what follows the word has another form.
     """
+    word = _EDIT_WORD.match(words)
+    if word is None or question.get("kind") == "question":
+        return words
+    text = words[word.end() :]
     try:
         edit = _EDIT.validate_json(text)
     except ValidationError as error:

@@ -46,6 +46,7 @@ CASES = [
     Case("unknown model", ("ask", "--prime", "magic:x", "Hello"), ("magic:x", "openai:NAME")),
     Case("no key", ("ask", "--lite", "openai:gpt", "Hello"), ("OPENAI_API_KEY",)),
     Case("edit is no JSON", ("answer", "--session", "s", "--edit", "{"), ("an edit", REQUEST)),
+    Case("edit is words", ("answer", "--session", "s", "--edit", "yes"), ("--edit", REQUEST)),
     Case("edit is a list of numbers", ("answer", "--session", "s", "--edit", "[1]"), ("an edit", REQUEST)),
     Case("bad setting", ("doctor",), ("PACKETGATE_PATIENCE_S",), variables={"PACKETGATE_PATIENCE_S": "soon"}),
     Case(

@@ -24,9 +24,9 @@ def test_a_question_is_asked_and_answered_in_place(cli: CommandLine) -> None:
 def test_a_call_is_edited_in_place(cli: CommandLine) -> None:
     with terminal(cli, "ask", "--allow-writes", 'Write "hello" to notes.txt') as child:
         child.expect(r"\[y\]es")
-        child.sendline("e")
-        child.expect("new values as JSON; the other arguments stay")
-        child.sendline('{"path": "other.txt"}')
+        child.sendline("edit {")
+        child.expect("an edit is a JSON object")
+        child.sendline('edit {"path": "other.txt"}')
         child.expect("Created other.txt")
         child.expect(pexpect.EOF)
     assert (cli.folder / "other.txt").read_text() == "hello"

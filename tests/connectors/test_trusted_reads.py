@@ -1,4 +1,4 @@
-"""One question at first use decides whether a tool that looks like a read is one."""
+"""One question at first use, or a line of the configuration, decides whether a tool that looks like a read is one."""
 
 import json
 import re
@@ -25,6 +25,7 @@ def list_notes(action: str = "") -> str:
 
 server.run(show_banner=False)
 """
+CONFIRMED = 'tools."notes.list_notes".risk = "read"'
 WAITING = 3
 
 
@@ -95,20 +96,14 @@ def test_trust_does_not_cover_the_same_command_in_another_folder(cli: CommandLin
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("policy", "words", "offers_trust"),
-    [("", "(yes, no, skip, trust)", True), ('[policy]\nremember = "never"\n', "(yes, no, skip)", False)],
-)
-def test_yes_counts_once_and_the_policy_may_forbid_trust(
-    cli: CommandLine, ask: Callable[..., Outcome], policy: str, words: str, offers_trust: bool
-) -> None:
+def test_packetgate_toml_confirms_a_read(cli: CommandLine, ask: Callable[..., Outcome]) -> None:
     serve(cli)
-    (cli.folder / "packetgate.toml").write_text(policy)
-    assert words in ask("one").out
-    assert cli.run("answer", "once", "--session", "one").status == 0
-    assert runs(cli) == 1
-    asked = ask("two")
-    assert (asked.status, runs(cli)) == (WAITING, 1)
-    trusted = cli.run("answer", "trust", "--session", "two")
-    assert (trusted.status == 0) is offers_trust
-    assert runs(cli) == 1 + offers_trust
+    for session, switches in (("one", ()), ("two", ("--allow-writes",))):
+        assert ask(session, *switches).status == WAITING
+    doctor = " ".join(cli.run("doctor").out.split())
+    assert "look like reads but count as writes, because nothing confirms that they only read: 1 (list_notes)" in doctor
+    assert CONFIRMED in doctor
+    (cli.folder / "packetgate.toml").write_text(f"{CONFIRMED}\n")
+    cli.run("policy", "--confirm", "packetgate.toml")
+    assert (ask("three").status, runs(cli)) == (0, 1)
+    assert "nothing confirms" not in cli.run("doctor").out

@@ -25,9 +25,9 @@ from packetgate.connectors.turn import (
     SideTurnFinished,
     UserInput,
     Waiting,
-    edit_reply,
     remember_words,
     run_turn,
+    words_reply,
 )
 from packetgate.graph.building import LAST_STAGE
 from packetgate.state.context import RoutingContext
@@ -44,8 +44,7 @@ _SHORT_ID = 8
 _WAITS = "Another turn of this session is running, and your turn waits for it. Ctrl-C stops waiting."
 _WITHDRAWN = "\n\n[the text above is withdrawn; the answer is:]\n"
 _LEAVE = "/quit"
-_NEW_VALUES = "new values as JSON; the other arguments stay: "
-_HINT = "[y]es, [n]o, [s]kip, [e]dit, or say something else: "
+_HINT = '[y]es, [n]o, [s]kip, edit {"argument": "value"}, or say something else: '
 
 
 class _StreamedAnswer:
@@ -106,9 +105,7 @@ class Terminal:
                 event = await self._until_end(turn)
                 if isinstance(event, Asked) and self.interactive:
                     self.ask(event.question)
-                    while (reply := await self.reply_to(await self.read(self.prompt))) is None:
-                        pass
-                    turn = reply
+                    turn = await self._reply()
                     continue
                 if isinstance(event, Asked):
                     self._show_pending(event)
@@ -143,23 +140,32 @@ class Terminal:
         each = "" if len(requests) == 1 else f"All {len(requests)}, or each as in `1 yes 2 no`: "
         self.prompt = f"{each}{''.join(f'{word}, ' for word in remember_words(question))}{_HINT}"
 
-    async def reply_to(self, text: str) -> Reply | None:
+    def reply_to(self, text: str) -> Reply | None:
         """Return the input as the reply to the open question; None if the input is empty.
 
         The graph decides whether the text is a reply, a correction or a new request.
 
         Raises:
             EOFError: the input is /quit.
+            RequestError: the input is an edit that cannot be read.
         """
         question = self.pending
         if question is None or not text.strip():
             return None
         if text.strip().casefold() == _LEAVE:
             raise EOFError
-        edits = text.strip().casefold() in {"e", "edit"} and question.get("kind") != "question"
-        reply = await self._edit(question) if edits else text
+        reply = Reply(words_reply(text, question), str(question.get("question_id", "")))
         self.pending = None
-        return Reply(reply, str(question.get("question_id", "")))
+        return reply
+
+    async def _reply(self) -> Reply:
+        while True:
+            text = await self.read(self.prompt)
+            try:
+                if reply := self.reply_to(text):
+                    return reply
+            except RequestError as error:
+                rendering.say(str(error), "red")
 
     async def _until_end(self, turn: UserInput) -> Asked | Finished:
         streams = sys.stdout.isatty() and not self.as_json
@@ -205,13 +211,6 @@ class Terminal:
             self._out.print(rendering.trace_table(packet))
         elif any(entry.is_fallback for entry in packet.reasoning.reflection_log):
             self._out.print("(model unavailable; the rule-based fallback answered. /why shows where)", style="yellow")
-
-    async def _edit(self, question: dict[str, Any]) -> dict[str, Any]:
-        while True:
-            try:
-                return edit_reply(await self.read(_NEW_VALUES), question)
-            except RequestError as error:
-                rendering.say(str(error), "red")
 
     def _show_pending(self, asked: Asked) -> None:
         question_id = str(asked.question.get("question_id", ""))

@@ -30,7 +30,7 @@ from packetgate.connectors.shell_commands import command_here
 from packetgate.connectors.terminal.last_question import LastQuestion, only_open_session
 from packetgate.connectors.terminal.reading import file_part, is_at_terminal
 from packetgate.connectors.terminal.screen import Terminal
-from packetgate.connectors.turn import Continue, Reply, Say, UserInput, edit_reply
+from packetgate.connectors.turn import Continue, Reply, Say, UserInput, words_reply
 from packetgate.deciders.commands import is_command, undo_command
 from packetgate.graph.shared_results import result_store
 from packetgate.state.channels import SwitchHints
@@ -114,12 +114,14 @@ async def answer(
     The settings of the run that asked apply. Exit status 3 means that the turn waits for another answer.
     """
     options = {"mcp_config": mcp_config, "lite": lite, "prime": prime}
+    if edit is not None and not edit.lstrip().startswith(("{", "[")):
+        raise RequestError(f"--edit takes a JSON object of arguments, or a list for several calls, not {edit[:60]}")
+    words = reply if edit is None else f"edit {edit}"
     return await _run_turn(
-        lambda shown: Continue() if reply is None and edit is None else Reply(reply, question or shown),
+        lambda shown: Continue() if words is None else Reply(words, question or shown),
         None if session is None else session_name(session),
         options,
         as_json=as_json,
-        edit=edit,
     )
 
 
@@ -176,7 +178,6 @@ async def _run_turn(
     process_options: dict[str, Any],
     *,
     as_json: bool = False,
-    edit: str | None = None,
     **run_options: Any,
 ) -> int:
     settings = check_settings(settings_from(**process_options))
@@ -195,9 +196,9 @@ async def _run_turn(
             program=command_here(settings, options),
         )
         user_input = turn(shown_id)
-        if edit is not None and isinstance(user_input, Reply):
+        if isinstance(user_input, Reply):
             question = (await sessions.state(session)).question or {}
-            user_input = replace(user_input, value=edit_reply(edit, question))
+            user_input = replace(user_input, value=words_reply(user_input.value, question))
         return await terminal.run(user_input)
 
 
