@@ -68,7 +68,7 @@ SLASH: list[tuple[str, tuple[str, ...]]] = [
     ("/attach", ("'/attach' is not a command",)),
     ("/wyh", ("'/wyh' is not a command",)),
     ("/why not", ("'/why not' is not a command",)),
-    ("/help", ("/reset", "on|off")),
+    ("/help", ("on|off", "/reset")),
     ("/etc/hosts what is that?", ("detect_intent",)),
     ("/reset\rn", ("nothing was deleted",)),
     ("/reset\ry", ("session s was deleted",)),

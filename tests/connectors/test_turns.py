@@ -204,7 +204,7 @@ async def test_a_waiting_turn_can_be_cancelled(place: Place) -> None:
 async def test_a_write_cancelled_during_the_call_stays_unfinished(place: Place) -> None:
     """Its outcome is unknown: the session reports the turn as unfinished, and runs nothing by itself."""
     async with place.session(allow_write_tools=True) as talk:
-        place.model.script(*call("clock.set_alarm", hour="nine"), review(0.9))
+        place.model.script(call("clock.set_alarm", hour="nine"), review(0.9))
         await talk.question(Say('Set the alarm of the clock to "nine"'))
         running = asyncio.create_task(talk.events(Reply("yes")))
         await until(lambda: place.clock.begun == ["set_alarm nine"])

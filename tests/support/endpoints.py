@@ -67,7 +67,7 @@ async def serving(cli: CommandLine, *args: str, **variables: str) -> AsyncIterat
     with _as_in(cli, variables):
         given = get_command(_ALONE).make_context("serve", [*args]).params
         settings = check_settings(
-            settings_from(**{name: given[name] for name in ("mcp_config", "lite", "prime")}, local=True)
+            settings_from(**{name: given[name] for name in ("mcp_config", "lite", "prime")})
         )
         config = load_clients(ServeConfig, settings.preferences_path)
         switches = (given["overrides"], given["allow_writes"], given["allow_commands"])
