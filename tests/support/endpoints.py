@@ -66,9 +66,7 @@ async def serving(cli: CommandLine, *args: str, **variables: str) -> AsyncIterat
     """Serve the endpoint in this process, with the options and variables of the command, on a free port."""
     with _as_in(cli, variables):
         given = get_command(_ALONE).make_context("serve", [*args]).params
-        settings = check_settings(
-            settings_from(**{name: given[name] for name in ("mcp_config", "lite", "prime")})
-        )
+        settings = check_settings(settings_from(**{name: given[name] for name in ("mcp_config", "lite", "prime")}))
         config = load_clients(ServeConfig, settings.preferences_path)
         switches = (given["overrides"], given["allow_writes"], given["allow_commands"])
         context = context_for_others(run_settings_from(settings, *switches))
