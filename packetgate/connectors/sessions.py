@@ -1,7 +1,7 @@
 """Sessions of a graph: their state, history and runs."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from typing import Any, cast
@@ -35,6 +35,8 @@ from packetgate.toolsets.servers.hub import McpHub
 
 RunInput = TurnInput | Command[Any] | None
 """A new message, a reply, or None to continue an interrupted turn."""
+PAGE = 50
+"""Checkpoints read at once: about five turns."""
 
 
 @dataclass(frozen=True)
@@ -138,9 +140,16 @@ class Sessions:
         calls = packet.tool_routing.calls if packet.tool_routing else ()
         return bool(self._journal and await interrupted_writes(calls, packet.header, self._journal))
 
-    def history(self, session: str, limit: int | None = None) -> AsyncIterator[StateSnapshot]:
+    async def history(self, session: str) -> AsyncGenerator[StateSnapshot]:
         """Yield a session's checkpoints, the newest first."""
-        return self.graph.aget_state_history(self.config(session), limit=limit)
+        config, before = self.config(session), None
+        while True:
+            page = [one async for one in self.graph.aget_state_history(config, before=before, limit=PAGE)]
+            for snapshot in page:
+                yield snapshot
+            if len(page) < PAGE:
+                return
+            before = page[-1].config
 
     async def stream(
         self, run_input: RunInput, session: str, context: RoutingContext

@@ -1,6 +1,7 @@
 """`packetgate trace`: find a past packet in a session's checkpoints, and print its trace."""
 
 import re
+from contextlib import aclosing
 from typing import Annotated
 
 import typer
@@ -70,9 +71,10 @@ async def find_packet(settings: Settings, packet_ref: str, session: str | None) 
             if state.packet.content.original_prompt or state.packet.tool_routing is not None:
                 return state
         elif session:
-            async for snapshot in sessions.history(session):
-                state = SessionState.from_snapshot(snapshot)
-                if state.packet.header.packet_id.startswith(packet_ref) and not _OPENING & set(snapshot.next):
-                    return state
+            async with aclosing(sessions.history(session)) as snapshots:
+                async for snapshot in snapshots:
+                    state = SessionState.from_snapshot(snapshot)
+                    if state.packet.header.packet_id.startswith(packet_ref) and not _OPENING & set(snapshot.next):
+                        return state
     where = f" in session {session!r}" if session else ": ask something with `packetgate ask`, or name a --session"
     raise PacketError(f"no packet {'' if packet_ref == LAST else f'{packet_ref[:8]} '}is on record{where}")

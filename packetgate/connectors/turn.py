@@ -55,8 +55,6 @@ class Continue:
 
 UserInput = Say | Reply | Continue
 
-RECENT = 50
-"""Checkpoints among which the end of the last turn is found: about five turns."""
 NOT_SHOWN = "your reply was for another question, or this question was not shown yet: answer this question now"
 RESUMING = "The previous turn was interrupted during a write and is being resumed. Send your message again afterwards."
 
@@ -232,10 +230,11 @@ def _answers(reply: Reply, question: dict[str, Any]) -> bool:
 
 
 async def _ended_packet(sessions: Sessions, session: str, packet_id: str) -> CognitionPacket | None:
-    async for state in sessions.history(session, RECENT):
-        packet = SessionState.from_snapshot(state).packet
-        if packet.header.packet_id == packet_id and packet.governance.question is None:
-            return packet
+    async with aclosing(sessions.history(session)) as states:
+        async for state in states:
+            packet = SessionState.from_snapshot(state).packet
+            if packet.header.packet_id == packet_id and packet.governance.question is None:
+                return packet
     return None
 
 
