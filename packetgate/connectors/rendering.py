@@ -137,12 +137,10 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, right: C
         justify: JustifyMethod = "right" if at in right else "left"
         made.add_column(heading, style="" if at else "cyan", justify=justify, no_wrap=not at, overflow="fold")
     for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else safe_text(f"{cell}", _styled(cell)) for cell in row))
+        made.add_row(
+            *(cell if isinstance(cell, Text) else safe_text(f"{cell}", CELL_STYLES.get(f"{cell}", "")) for cell in row)
+        )
     return made
-
-
-def _styled(cell: object) -> str:
-    return CELL_STYLES.get(cell, "") if isinstance(cell, str) else ""
 
 
 def print_rows(

@@ -105,7 +105,7 @@ def test_existing_files_keep_their_content(person: Person) -> None:
     assert toml(person.preferences) == {"permanent": ["ai.read"], **MODEL}
     assert [*json.loads(person.config.read_text())["mcpServers"]] == ["mine"]
     before = person.preferences.read_text()
-    done = person.init("--yes", "--no-servers", "--model", "groq:some-model")
+    done = person.init("--yes", "--model", "groq:some-model")
     assert 'model = "groq:some-model"' in done.out
     assert person.preferences.read_text() == before
 

@@ -283,18 +283,15 @@ class _ResponseFormat:
             "tools": [],
             "instructions": self._instructions,
             "previous_response_id": None,
-            "usage": _response_usage(usage) if usage is not None else None,
+            "usage": usage
+            and {
+                "input_tokens": usage.input_tokens,
+                "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+                "output_tokens": usage.output_tokens,
+                "output_tokens_details": {"reasoning_tokens": 0},
+                "total_tokens": usage.input_tokens + usage.output_tokens,
+            },
         }
-
-
-def _response_usage(usage: TokenUsage) -> dict[str, Any]:
-    return {
-        "input_tokens": usage.input_tokens,
-        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
-        "output_tokens": usage.output_tokens,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": usage.input_tokens + usage.output_tokens,
-    }
 
 
 def _text_part(text: str) -> dict[str, Any]:

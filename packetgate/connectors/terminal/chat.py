@@ -25,9 +25,8 @@ from packetgate.connectors.options import (
 from packetgate.connectors.process import on_ctrl_c
 from packetgate.connectors.rendering import say
 from packetgate.connectors.running import InterruptedReadError, error_line
-from packetgate.connectors.terminal.last_question import LastQuestion
 from packetgate.connectors.terminal.reading import LineReader, file_part, is_at_terminal, reader
-from packetgate.connectors.terminal.screen import WAITING, Terminal
+from packetgate.connectors.terminal.screen import WAITING, LastQuestion, Terminal
 from packetgate.connectors.terminal.turns import ContextType, turn_request, undo_message
 from packetgate.connectors.turn import Continue, Say
 from packetgate.graph.shared_results import result_store

@@ -50,9 +50,6 @@ async def init(
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Ask nothing: use the first model found and all servers.")
     ] = False,
-    servers: Annotated[
-        bool, typer.Option("--servers/--no-servers", help="Look for servers of other MCP clients.")
-    ] = True,
 ) -> int:
     """Find models and MCP servers on this machine, and write packetgate.toml and mcp.json for this folder.
 
@@ -63,7 +60,7 @@ async def init(
     files = (settings.preferences_path or DEFAULT_PREFERENCES, settings.config_path or DEFAULT_CONFIG)
     read = reader() if is_at_terminal() and not yes else None
     discovery = await discover()
-    entries = await asyncio.to_thread(_client_servers) if servers else {}
+    entries = await asyncio.to_thread(_client_servers)
     _show(discovery, entries)
     if read is None and not yes and model is None:
         raise InputError(NO_TERMINAL)

@@ -27,9 +27,8 @@ from packetgate.connectors.options import (
     settings_from,
 )
 from packetgate.connectors.shell_commands import command_here
-from packetgate.connectors.terminal.last_question import LastQuestion, only_open_session
 from packetgate.connectors.terminal.reading import file_part, is_at_terminal
-from packetgate.connectors.terminal.screen import Terminal
+from packetgate.connectors.terminal.screen import LastQuestion, Terminal, only_open_session
 from packetgate.connectors.turn import Continue, Reply, Say, UserInput, words_reply
 from packetgate.deciders.commands import is_command, undo_command
 from packetgate.graph.shared_results import result_store
