@@ -9,11 +9,14 @@ import uvicorn
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from packetgate.state.errors import ConfigError
 
 GRACE_S = 2
 """Seconds that running requests have to end after a signal."""
+HEADERS_S = 10.0
+"""Longest time in which a request's headers must arrive."""
 BODY_S = 60.0
 """Longest time in which a request's body must arrive."""
 MAX_CONNECTIONS = 500
@@ -34,7 +37,7 @@ async def serve_app(app: ASGIApp, listening: socket.socket) -> None:
     """Serve an application until a signal ends it."""
     config = uvicorn.Config(
         _BoundedBodies(app),
-        http="h11",  # its parser limits the size of headers
+        http=_BoundedProtocol,  # its parser limits the size of headers
         log_level="warning",
         timeout_graceful_shutdown=GRACE_S,
         limit_concurrency=MAX_CONNECTIONS,
@@ -65,6 +68,46 @@ class _Server(uvicorn.Server):
         """Stop serving; a second interrupt does not wait for requests."""
         self.force_exit = self.force_exit or (self.should_exit and sig == signal.SIGINT)
         self.should_exit = True
+
+
+class _BoundedProtocol(H11Protocol):
+    """Closes a connection on which no complete headers arrive in time.
+
+    uvicorn has a timeout only for the silence between two requests.
+    """
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._await_headers()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        self._await_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        super().connection_lost(exc)
+        self._stop_deadline()
+
+    def _stop_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def _await_headers(self) -> None:
+        self._stop_deadline()
+        if self.transport.is_closing():
+            return
+        last = self.cycle
+
+        def close_if_silent() -> None:
+            if self.cycle is last and (last is None or last.response_complete):
+                self.transport.close()
+
+        self._deadline = self.loop.call_later(HEADERS_S, close_if_silent)
 
 
 class _BoundedBodies:

@@ -18,7 +18,9 @@ HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\n"
 
 
 async def read(request: Request) -> Response:
-    """Return the length of the body."""
+    """Return the length of the body; without a body, answer before it comes."""
+    if request.method == "PUT":
+        return PlainTextResponse("refused", 401)
     return PlainTextResponse(str(len(await request.body())))
 
 
@@ -26,7 +28,7 @@ async def read(request: Request) -> Response:
 async def server() -> AsyncIterator[int]:
     """Run a server, and yield its port."""
     with http.bind_socket("127.0.0.1", 0) as listening:
-        app = Starlette(routes=[Route("/", read, methods=["GET", "POST"])])
+        app = Starlette(routes=[Route("/", read, methods=["GET", "POST", "PUT"])])
         serving = asyncio.create_task(http.serve_app(app, listening))
         try:
             await wait_until_ready(port := listening.getsockname()[1])
@@ -78,6 +80,7 @@ def status_of(said: bytes) -> int:
 
 @pytest.fixture
 def short_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "HEADERS_S", SHORT_S)
     monkeypatch.setattr(http, "BODY_S", SHORT_S)
 
 
@@ -85,25 +88,62 @@ TRICKLE = [b"x"] * 1_000
 
 
 @pytest.mark.parametrize(
-    "parts",
+    ("parts", "status"),
     [
-        (HEAD + b"Content-Length: 100\r\n\r\nbegin",),
-        (HEAD + b"Content-Length: 5000\r\n\r\n", *TRICKLE),
-        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[b"1\r\nx\r\n"] * 1_000),
+        ((), None),
+        ((HEAD,), None),
+        ((HEAD, *[b"X-A: b\r\n"] * 1_000), None),
+        ((HEAD + b"Content-Length: 100\r\n\r\nbegin",), 408),
+        ((HEAD + b"Content-Length: 5000\r\n\r\n", *TRICKLE), 408),
+        ((HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[b"1\r\nx\r\n"] * 1_000), 408),
     ],
-    ids=["half a body", "trickled body", "trickled chunks"],
+    ids=["silent", "half a header", "trickled headers", "half a body", "trickled body", "trickled chunks"],
 )
 @pytest.mark.usefixtures("short_deadlines")
-async def test_an_unfinished_body_is_refused(parts: tuple[bytes, ...]) -> None:
+async def test_an_unfinished_request_is_closed(parts: tuple[bytes, ...], status: int | None) -> None:
     async with server() as port:
         stuck = asyncio.create_task(exchange(port, *parts, pause_s=0.02))
         await asyncio.sleep(SHORT_S / 4)
         assert await answered(port)
         said = await stuck
-        assert status_of(said) == 408
-        assert json.loads(said.partition(b"\r\n\r\n")[2])["error"]["message"] == "the request did not arrive in time"
-        assert said.count(b"HTTP/1.1") == 1
+        if status is None:
+            assert said == b""
+        else:
+            assert status_of(said) == status
+            assert (
+                json.loads(said.partition(b"\r\n\r\n")[2])["error"]["message"] == "the request did not arrive in time"
+            )
+            assert said.count(b"HTTP/1.1") == 1
         assert await answered(port)
+
+
+@pytest.mark.usefixtures("short_deadlines")
+async def test_a_body_that_goes_on_after_the_answer_is_closed() -> None:
+    async with server() as port:
+        head = HEAD.replace(b"POST", b"PUT")
+        said = await exchange(port, head + b"Content-Length: 9000\r\n\r\n", *TRICKLE, pause_s=0.02)
+        assert status_of(said) == 401
+        assert said.count(b"HTTP/1.1") == 1
+
+
+@pytest.mark.usefixtures("short_deadlines")
+async def test_a_silent_connection_after_an_answer_is_closed() -> None:
+    async with server() as port:
+        said = await exchange(port, HEAD + b"Content-Length: 1\r\n\r\nx", b"P", pause_s=0.05)
+        assert next(line.split()[1] for line in said.splitlines() if line.startswith(b"HTTP/1.1")) == b"200"
+
+
+@pytest.mark.usefixtures("short_deadlines")
+async def test_a_slow_answer_is_not_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def slow(request: Request) -> Response:
+        body = await request.body()
+        await asyncio.sleep(SHORT_S * 2)
+        return PlainTextResponse(body.decode() or "ready")
+
+    monkeypatch.setitem(globals(), "read", slow)
+    async with server() as port:
+        said = await exchange(port, HEAD + b"Content-Length: 3\r\nConnection: close\r\n\r\nabc")
+        assert said.endswith(b"\r\n\r\nabc")
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])
@@ -120,3 +160,10 @@ async def test_a_too_large_body_is_refused(monkeypatch: pytest.MonkeyPatch, fram
         assert await answered(port)
         exact = HEAD + b"Connection: close\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 1_000_000
         assert (await exchange(port, exact)).endswith(b"\r\n\r\n1000000")
+
+
+async def test_headers_without_end_are_refused() -> None:
+    async with server() as port:
+        said = await exchange(port, HEAD, *[b"X-A: " + b"y" * 8_000 + b"\r\n"] * 100)
+        assert not said or status_of(said) == 400
+        assert await answered(port)
