@@ -27,6 +27,17 @@ _AND = frozenset("and & or und oder y o et ou plus as 和 与".split())
 _PAIR = re.compile(r"([A-Za-z][\w.-]*)/([\w-]+)")
 """Two joined names, such as `owner/repository`; a path's last part has an extension."""
 _PERCENT = frozenset({"%", "percent", "per", "prozent"})
+_UNITS = tuple(
+    frozenset(stem for name in names.split() for stem in stems_in(name))
+    for names in (
+        "millisecond ms second sec minute min hour hr day week month year",
+        "byte kb kilobyte mb megabyte gb gigabyte",
+        "mm millimeter millimetre cm centimeter centimetre meter metre km kilometer kilometre mile foot inch",
+        "gram kg kilogram kilo pound ounce",
+        "celsius fahrenheit kelvin",
+    )
+)
+"""Stems of units, by dimension."""
 _YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
 _KEY_VALUE = re.compile(
     r"(?<!\w)([A-Za-z_]\w{0,60})\s?=\s?(\"[^\"\n]{0,500}\"|'[^'\n]{0,500}'|[^\s,;]{1,500}(?:,(?!\w+\s?=)[^\s,;]{1,200}){0,50})"
@@ -128,11 +139,19 @@ def _numbers(reading: ParsedRequest, parameter: Parameter, *, integer: bool) -> 
             yield Candidate(int(year[0]), "moment", span)
         amount = amount_in(span.text) if span.kind in {"duration", "date"} else None
         value, unit = amount or (span.number, reading.unit_of(span))
+        if _counts_otherwise(unit, known):
+            continue
         number = None if value is None else as_number(value, integer=integer)
         if number is not None:
             yield Candidate(number, "number", span, float(bool(unit) and stems_in(unit)[0] in known))
         if value is not None and unit in _PERCENT and not integer:
             yield Candidate(round(value / 100, 10), "share", span)
+
+
+def _counts_otherwise(unit: str, known: set[str]) -> bool:
+    """Return whether a parameter names another unit of the same dimension: nothing converts hours to its minutes."""
+    stem = next(iter(stems_in(unit)), "") if unit else ""
+    return any(stem in units and units & known and stem not in known for units in _UNITS)
 
 
 def _choices(reading: ParsedRequest, parameter: Parameter) -> Iterator[Candidate]:

@@ -57,6 +57,16 @@ MATCH = tool(
 )
 
 
+TIMER = tool("t.set_timer", "minutes", minutes={"type": "integer", "description": "How long."})
+
+
+@pytest.mark.parametrize(
+    ("text", "params"), [("Set a timer for 15 minutes", {"minutes": 15}), ("Set a timer for 2 hours", {})]
+)
+def test_an_amount_in_another_unit_is_not_taken(text: str, params: dict[str, Any]):
+    assert fill_parameters(TIMER, text).params == params
+
+
 @pytest.mark.parametrize(
     ("spec", "text", "params"),
     [
