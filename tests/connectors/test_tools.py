@@ -32,7 +32,7 @@ def test_the_list_shows_risk_category_and_brief_description(cli: CommandLine) ->
     assert {row.split()[0]: row.split()[1] for row in rows} == RISKS
     assert "embedding.query read built in knowledge, external: Look it up." in [" ".join(row.split()) for row in rows]
     assert all(row.rstrip() == row and "\x1b" not in row for row in rows)
-    assert "max_lines" not in done.out
+    assert "last_line" not in done.out
     with terminal(cli, "tools", COLUMNS="80") as child:
         child.expect(pexpect.EOF)
         rows = said(child).splitlines()
@@ -48,7 +48,7 @@ def test_tools_can_be_filtered_by_name_server_or_category(cli: CommandLine) -> N
     assert [one["name"] for one in listed] == [name for name in ALL if name != "embedding.query"]
     assert all(one["input_schema"]["type"] == "object" for one in listed)
     in_full = cli.run("tools", "ai_read").out
-    assert "max_lines" in in_full
+    assert "last_line" in in_full
     assert "ai.write" not in in_full
 
 

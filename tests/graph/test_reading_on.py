@@ -50,7 +50,7 @@ async def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 async def test_a_later_step_reads_the_rest(talk):
-    turn = talk("one", call("poems.get_epic"), call("ai.read", path=HANDLE, first_line=4_000, max_lines=2))
+    turn = talk("one", call("poems.get_epic"), call("ai.read", path=HANDLE, first_line=4_000, head=2))
     packet = await turn.say("Get the epic")
     first, second = packet.routing.all_calls
     assert (first.result.handle, first.result.truncated) == (HANDLE, False)

@@ -117,7 +117,7 @@ def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
         session = gateway.session_of(ctx, context_id)
         with session_results(session.storage_key(handle)):
             try:
-                lines = LineRange(first_line, max_lines=max_lines)
+                lines = LineRange(first_line, head=max_lines)
                 return await asyncio.to_thread(read_stored, gateway.results, handle, lines)
             except ToolFailure as error:
                 raise refusal(str(error)) from error

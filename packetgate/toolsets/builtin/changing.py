@@ -27,11 +27,9 @@ from packetgate.toolsets.builtin.paths import DESTINATION, PathParameter, existi
 from packetgate.toolsets.builtin.tool import BuiltinTool, DryRun, ExistingFile
 from packetgate.toolsets.builtin.undo_store import UndoStore
 
-WriteMode = Literal["create", "overwrite", "append"]
-
 MAX_DIFF_CHARS = 200_000
 WITHHELD = "[no difference shown: the file may hold secrets, or a policy rule asks about reading it or denies it]"
-_DONE = {"create": "Created", "overwrite": "Overwrote", "append": "Appended"}
+_DONE = {"create": "Created", "overwrite": "Overwrote", "append": "Appended", "change": "Changed"}
 _LINE_CHARS = 120
 _Source = Annotated[str, Field(description="The file or folder as it is called now, for example drafts/plan.md.")]
 
@@ -40,31 +38,32 @@ def writing_tools(root: Root, store: UndoStore | None = None) -> tuple[BuiltinTo
     """Return the tools that write text below `root`. `store` records the changes, so that they can be undone."""
     operations = FileOperations(root, store)
 
+    def apply(file: CurrentFile, text: str, verb: str, change: str, *, dry_run: bool) -> str:
+        """Write the text, unless it is a dry run, and return what changed, or would change, with the difference."""
+        file.write(text, operations, dry_run=dry_run)
+        return f"{f'Would {verb}' if dry_run else _DONE[verb]} {change}\n{file.diff_to(text)}"
+
     def write(
         path: Annotated[str, Field(description="The file, relative to the working folder, for example notes.txt.")],
         content: Annotated[str, Field(description="The text to write, complete, with its newlines.")],
         mode: Annotated[
-            WriteMode,
-            Field(description="create: only a new file. overwrite: replace the whole file. append: add at its end."),
+            Literal["create", "overwrite"],
+            Field(description="create: only a new file. overwrite: replace the whole file."),
         ] = "create",
         dry_run: DryRun = True,
     ) -> str:
         """Write text to a file: create or save a new file, or overwrite a whole one.
 
-        Returns: what was created, overwritten or appended to; missing folders are created on the way. A dry run answers
-        "Would ..." with the difference to the present text and changes nothing.
+        Returns: what was created or overwritten; missing folders are created on the way. A dry run answers "Would ..."
+        with the difference to the present text and changes nothing.
         """
         file = CurrentFile(root, root.resolve(path))
         if file.exists and mode == "create":
-            raise already_exists(file.name, "set mode=overwrite or mode=append")
-        action = mode if file.exists else "create"
-        text = file.text + content if action == "append" else content
-        size = f"{counted(len(lines_of(content)), 'line')}, {counted(len(_utf8(content, file.name)), 'byte')}"
-        change = f"{size} to {file.name}" if action == "append" else f"{file.name}: {size}"
-        file.write(text, operations, dry_run=dry_run)
-        if dry_run:
-            return f"Would {action} {change}\n{file.diff_to(text)}"
-        return f"{_DONE[action]} {change}"
+            raise already_exists(file.name, "set mode=overwrite, or add to it with ai.append")
+        size = f"{counted(len(lines_of(content)), 'line')}, {counted(len(file.encoded(content)), 'byte')}"
+        verb = "overwrite" if file.exists else "create"
+        answer = apply(file, content, verb, f"{file.name}: {size}", dry_run=dry_run)
+        return answer if dry_run else answer.partition("\n")[0]
 
     def append(
         path: ExistingFile,
@@ -78,11 +77,9 @@ def writing_tools(root: Root, store: UndoStore | None = None) -> tuple[BuiltinTo
         file = CurrentFile(root, root.resolve(path))
         start = file.newline if file.text and not file.text.endswith("\n") else ""
         added = file.with_file_newlines(text if text.endswith("\n") else f"{text}\n")
-        whole = file.text + start + added
-        file.write(whole, operations, dry_run=dry_run)
         size = counted(len(lines_of(added)), "line")
-        action, change = ("append", f"{size} to {file.name}") if file.exists else ("create", f"{file.name} with {size}")
-        return f"{f'Would {action}' if dry_run else _DONE[action]} {change}\n{file.diff_to(whole)}"
+        verb, change = ("append", f"{size} to {file.name}") if file.exists else ("create", f"{file.name} with {size}")
+        return apply(file, file.text + start + added, verb, change, dry_run=dry_run)
 
     def edit(
         path: ExistingFile,
@@ -113,10 +110,8 @@ def writing_tools(root: Root, store: UndoStore | None = None) -> tuple[BuiltinTo
                 f"{file.name} contains this text {places:,} times, first on line {first}: include more of the text "
                 "around it, or set every=true"
             )
-        text = file.text.replace(old, new)
-        file.write(text, operations, dry_run=dry_run)
-        action = "Would change" if dry_run else "Changed"
-        return f"{action} {counted(places, 'place')} in {file.name}\n{file.diff_to(text)}"
+        change = f"{counted(places, 'place')} in {file.name}"
+        return apply(file, file.text.replace(old, new), "change", change, dry_run=dry_run)
 
     existing_file = (PathParameter(root, kind="file"),)
     replaced_file = PathParameter(root, kind="file", strict=True, may_be_new_if=("mode", "create"))
@@ -231,7 +226,7 @@ class CurrentFile:
         if real_path.is_dir():
             raise ToolFailure(f"{self.name} is a folder: name a file in it, for example {self.name}/notes.txt")
         try:
-            self.data: bytes | None = read_bytes(root, real_path, MAX_READ_BYTES)
+            self.data: bytes | None = read_bytes(root, real_path)
         except FileNotFoundError:
             self.data = None
         self.exists = self.data is not None
@@ -251,10 +246,19 @@ class CurrentFile:
         """Return the text with the file's line endings."""
         return text.replace("\r\n", "\n").replace("\n", self.newline)
 
+    def encoded(self, text: str) -> bytes:
+        """Return a text as UTF-8. Raise `ToolFailure` if it is not valid Unicode."""
+        try:
+            return text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise ToolFailure(
+                f"the content for {self.name} is not valid Unicode text: character {error.start} is a lone surrogate"
+            ) from error
+
     def write(self, text: str, operations: FileOperations, *, dry_run: bool) -> None:
         """Replace the file's text, with its byte order mark if it has one; a dry run only checks the text."""
         mark = BOM_UTF8 if self.data and self.data.startswith(BOM_UTF8) else b""
-        data = mark + _utf8(text, self.name)
+        data = mark + self.encoded(text)
         if len(data) > MAX_READ_BYTES:
             raise ToolFailure(f"{self.name} would have {len(data):,} bytes: the limit is {MAX_READ_BYTES:,}")
         if not dry_run:
@@ -273,25 +277,13 @@ class CurrentFile:
         return difference(old, text, f"{self.name} (before)" if self.exists else "/dev/null", f"{self.name} (after)")
 
 
-def _utf8(text: str, name: str) -> bytes:
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise ToolFailure(
-            f"the content for {name} is not valid Unicode text: character {error.start} is a lone surrogate"
-        ) from error
-
-
 def _passage_not_found(file: CurrentFile, old_text: str) -> ToolFailure:
-    failure = f"{file.name} does not contain {shorten(old_text, _LINE_CHARS)!r}"
-    lines = {line.strip().casefold(): number for number, line in reversed([*enumerate(lines_of(file.text)[:5_000])])}
-    nearest = get_close_matches(old_text.strip().partition("\n")[0].casefold(), lines, n=1)
-    if not nearest:
-        return ToolFailure(f"{failure}: read the file first, and give the passage exactly as it is there")
-    number = lines[nearest[0]]
-    return ToolFailure(
-        f"{failure}; the most similar line is line {number + 1}: {shorten(lines_of(file.text)[number], _LINE_CHARS)!r}"
-    )
+    lines = lines_of(file.text)[:5_000]
+    nearest = get_close_matches(old_text.strip().partition("\n")[0], lines, n=1)
+    hint = ": read the file first, and give the passage exactly as it is there"
+    if nearest:
+        hint = f"; the most similar line is line {lines.index(nearest[0]) + 1}: {shorten(nearest[0], _LINE_CHARS)!r}"
+    return ToolFailure(f"{file.name} does not contain {shorten(old_text, _LINE_CHARS)!r}{hint}")
 
 
 def _source_path(root: Root, path: str) -> Path:

@@ -14,7 +14,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO
 
-from packetgate.toolsets.builtin.files import MAX_READ_BYTES, Root, ToolFailure, open_file, read_bytes
+from packetgate.tools.text.result_store import running_session
+from packetgate.toolsets.builtin.files import Root, ToolFailure, open_file, read_bytes
 from packetgate.toolsets.builtin.undo_store import ABSENT, MAX_UNDO_BYTES, Change, EntryState, UndoStore
 
 TOO_LARGE = f"files above {MAX_UNDO_BYTES // 1_000_000} MB are not stored, nor are files that you cannot read"
@@ -31,6 +32,11 @@ class FileOperations:
         self._root = root
         self._store = store
 
+    @property
+    def _recording(self) -> UndoStore | None:
+        """The store, if the running call belongs to a session."""
+        return self._store if running_session() else None
+
     def write(self, path: Path, data: bytes, current: bytes | None, undoes: Change | None = None) -> None:
         """Write a whole file, and make missing folders.
 
@@ -40,15 +46,11 @@ class FileOperations:
         Raises:
             ToolFailure: the file has other content than `current`.
         """
-        name, mode, before = self._root.name(path), None, ABSENT
         with self._lock():
-            if current is not None:
-                if read_bytes(self._root, path, MAX_READ_BYTES) != current:
-                    raise ToolFailure(f"another program has just changed {name}: read the file again")
-                before = self.state_of(path)
-                if before.digest != sha256(current).hexdigest():
-                    raise ToolFailure(f"another program has just changed {name}: read the file again")
-                mode = before.mode
+            before = ABSENT if current is None else self.state_of(path)
+            if current is not None and before.digest != sha256(current).hexdigest():
+                raise ToolFailure(f"another program has just changed {self._root.name(path)}: read the file again")
+            mode = None if current is None else before.mode
             self._write_atomically(path, BytesIO(data), mode, before=before, content=current, undoes=undoes)
 
     def copy(self, source: Path, target: Path) -> None:
@@ -64,7 +66,7 @@ class FileOperations:
             with (
                 self._root.folder(source.parent) as old_folder,
                 self._root.folder(target.parent, create=True) as new_folder,
-                self._recorded(self._change(source, before, ABSENT, undoes, folders=folders, destination=target)),
+                self._recorded(source, before, ABSENT, undoes, folders=folders, destination=target),
             ):
                 if before.kind == "folder":
                     os.rename(source.name, target.name, src_dir_fd=old_folder, dst_dir_fd=new_folder)
@@ -82,23 +84,28 @@ class FileOperations:
     def delete(self, path: Path, undoes: Change | None = None) -> None:
         """Delete a file, a link or an empty folder."""
         with self._lock(), self._root.folder(path.parent) as folder:
-            before = self.state_of(path)
-            content = self._content(path, before)
-            with self._recorded(self._change(path, before, ABSENT, undoes), content):
+            before, content = self.state_of(path), None
+            if before.kind == "file" and before.is_storable and self._recording:
+                content = read_bytes(self._root, path, MAX_UNDO_BYTES)
+                if sha256(content).hexdigest() != before.digest:
+                    raise ToolFailure(f"another program has just changed {self._root.name(path)}: nothing was changed")
+            with self._recorded(path, before, ABSENT, undoes, content=content):
                 (os.rmdir if before.kind == "folder" else os.unlink)(path.name, dir_fd=folder)
             self._remove_empty(undoes)
 
     def make_folder(self, path: Path, undoes: Change | None = None) -> None:
         """Make a folder, and missing folders above it."""
-        with self._lock():
-            folders = self._missing_folders(path.parent)
-            change = self._change(path, ABSENT, EntryState("folder"), undoes, folders=folders)
-            with self._recorded(change), self._root.folder(path, create=True):
-                pass
+        folders = self._missing_folders(path.parent)
+        with (
+            self._lock(),
+            self._recorded(path, ABSENT, EntryState("folder"), undoes, folders=folders),
+            self._root.folder(path, create=True),
+        ):
+            pass
 
     def why_not_undoable(self, path: Path) -> str:
         """Return why deleting a path could not be undone; empty if it could."""
-        if self._store is None or not self._store.records:
+        if self._recording is None:
             return "this cannot be undone"
         return "" if self.state_of(path).is_storable else f"this cannot be undone: {TOO_LARGE}"
 
@@ -141,8 +148,8 @@ class FileOperations:
                     shutil.copyfileobj(source, file)
                     file.flush()
                     os.fsync(file.fileno())
-                change = self._change(path, before, _state_in(temporary, folder), undoes, folders=folders)
-                with self._recorded(change, content):
+                after = _state_in(temporary, folder)
+                with self._recorded(path, before, after, undoes, folders=folders, content=content):
                     (os.link if before is ABSENT else os.replace)(
                         temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder
                     )
@@ -155,18 +162,18 @@ class FileOperations:
     @contextmanager
     def _lock(self) -> Iterator[None]:
         """Hold the lock of all changes, and decide what became of changes whose process was killed."""
-        if self._store is None or not self._store.records:
+        if (store := self._recording) is None:
             yield
             return
-        with self._store.lock() as is_first:
+        with store.lock() as is_first:
             if is_first:
-                self._settle_killed(self._store)
+                self._settle_killed(store)
             yield
 
     def _settle_killed(self, store: UndoStore) -> None:
         for change in store.unfinished(str(self._root.path)):
             with suppress(ToolFailure):  # a path that cannot be reached may be reachable later
-                now = [self.state_of(self._path(name)) for name in change.paths]
+                now = [self.state_of(self._root.path / name) for name in change.paths]
                 after = [change.after, change.before] if change.destination else [change.after]
                 if all(map(EntryState.is_like, now, after)):
                     store.finish(change)
@@ -176,22 +183,7 @@ class FileOperations:
                     store.finish(change, "unknown")
 
     @contextmanager
-    def _recorded(self, change: Change, content: bytes | None = None) -> Iterator[None]:
-        """Record a change before the block runs, and its end afterwards. A block that fails must change nothing."""
-        if self._store is None or not self._store.records:
-            yield
-            return
-        change = self._store.begin(change, content)
-        try:
-            yield
-        except BaseException:
-            with suppress(ToolFailure):  # a later call compares the files with the record
-                self._store.drop(change)
-            raise
-        with suppress(ToolFailure):
-            self._store.finish(change)
-
-    def _change(
+    def _recorded(
         self,
         path: Path,
         before: EntryState,
@@ -200,8 +192,13 @@ class FileOperations:
         *,
         folders: tuple[str, ...] = (),
         destination: Path | None = None,
-    ) -> Change:
-        return Change(
+        content: bytes | None = None,
+    ) -> Iterator[None]:
+        """Record a change before the block runs, and its end afterwards. A block that fails must change nothing."""
+        if (store := self._recording) is None:
+            yield
+            return
+        change = Change(
             root=str(self._root.path),
             path=self._root.name(path),
             before=before,
@@ -210,15 +207,15 @@ class FileOperations:
             folders=undoes.folders if undoes else folders,
             undoes=undoes.number if undoes else None,
         )
-
-    def _content(self, path: Path, state: EntryState) -> bytes | None:
-        """Return the content to store before a file is deleted; None if it is not a file, or too large."""
-        if state.kind != "file" or not state.is_storable or self._store is None or not self._store.records:
-            return None
-        content = read_bytes(self._root, path, MAX_UNDO_BYTES)
-        if sha256(content).hexdigest() != state.digest:
-            raise ToolFailure(f"another program has just changed {self._root.name(path)}: nothing was changed")
-        return content
+        change = store.begin(change, content)
+        try:
+            yield
+        except BaseException:
+            with suppress(ToolFailure):  # a later call compares the files with the record
+                store.drop(change)
+            raise
+        with suppress(ToolFailure):
+            store.finish(change)
 
     def _missing_folders(self, folder: Path) -> tuple[str, ...]:
         missing: list[str] = []
@@ -230,12 +227,9 @@ class FileOperations:
     def _remove_empty(self, undoes: Change | None) -> None:
         """Remove the folders that the undone change made, innermost first, if they are empty."""
         for name in reversed(undoes.folders if undoes else ()):
-            path = self._path(name)
+            path = self._root.path / name
             with suppress(OSError), self._root.folder(path.parent) as folder:
                 os.rmdir(path.name, dir_fd=folder)
-
-    def _path(self, name: str) -> Path:
-        return self._root.path / name
 
 
 def _state_in(name: str, folder: int) -> EntryState:

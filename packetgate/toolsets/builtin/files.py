@@ -125,36 +125,29 @@ def may_hold_secrets(name: str) -> bool:
     return bool(secret_reference_in(name, "path"))
 
 
-def read_bytes(root: Root, real_path: Path, limit: int) -> bytes:
-    """Return the bytes of a resolved file. Raise the errors of `read_in_folder`, with the file name in the message."""
-    with root.folder(real_path.parent) as folder:
-        try:
-            return read_in_folder(real_path.name, folder, limit)
-        except ToolFailure as error:
-            raise type(error)(f"{root.name(real_path)} {error}") from error
-
-
-def read_in_folder(name: str, folder: int, limit: int) -> bytes:
-    """Return the bytes of a file in an open folder. Error messages do not contain the file's name.
+def read_bytes(root: Root, real_path: Path, limit: int = MAX_READ_BYTES) -> bytes:
+    """Return the bytes of a resolved file.
 
     Raises:
         OSError: the file cannot be opened, or is a link.
         ToolFailure: it is a pipe or a device, or has more than `limit` bytes.
     """
-    with open_file(name, folder) as file:
+    with root.folder(real_path.parent) as folder, open_file(real_path.name, folder) as file:
         data = file.read(limit + 1)
     if len(data) > limit:
-        raise ToolFailure(f"is too large: it has more than {limit:,} bytes; search it for the lines that you need")
+        raise ToolFailure(
+            f"{root.name(real_path)} is too large: it has more than {limit:,} bytes; search it for what you need"
+        )
     return data
 
 
 def open_file(name: str, folder: int) -> BinaryIO:
-    """Open a file in an open folder for reading. Raise the errors of `read_in_folder`."""
+    """Open a file in an open folder for reading. Raise the errors of `read_bytes`."""
     # Without O_NONBLOCK, opening a pipe that nobody writes to would block for ever.
     file = os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder), "rb")
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise ToolFailure("is not a regular file but a pipe, a socket or a device")
+        raise ToolFailure(f"{name} is not a regular file but a pipe, a socket or a device")
     return file
 
 

@@ -55,11 +55,11 @@ class PathParameter:
             return dict(params)
         condition, default = self.may_be_new_if
         may_be_new = condition and params.get(condition, default) == default
-        must_exist = self.kind is not None and not may_be_new
         try:
-            return {**params, self.parameter: self._resolved_name(path, must_exist=must_exist)}
+            name = self._resolved_name(path, must_exist=self.kind is not None and not may_be_new)
         except (ToolFailure, OSError):
             return dict(params)
+        return {**params, self.parameter: name}
 
     def path_exists(self, params: Mapping[str, Any]) -> bool:
         """Whether the resolved path exists and is of the right kind. Blocking."""
@@ -145,7 +145,7 @@ def path_not_found(root: Root, real_path: Path, kind: PathKind) -> ToolFailure:
 def folder_contents(root: Root, folder: Path) -> str:
     """Return the names in a resolved folder, in one line. Blocking."""
     skipped = Counter[str]()
-    names = [entry.name for entry in walk(root, folder, skipped, deep=False)]
+    names = [entry.path.rpartition("/")[2] for entry in walk(root, folder, skipped, deep=False)]
     if not names:
         return "It has only hidden files." if skipped[WITHHELD] else "It is empty."
     more = f", and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
@@ -161,6 +161,18 @@ class PathMatches(NamedTuple):
     """The most similar paths, if no path matches."""
 
 
+class _Known:
+    """An existing path, in the forms in which it is compared with a name."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.name = path, path.casefold()
+        self.base = self.name.rpartition("/")[2]
+        stem = PurePosixPath(self.name).stem
+        self.plain, self.stem_words = alphanumerics_of(stem), _words(_SEPARATOR.split(stem))
+        self.base_words = _words([*_SEPARATOR.split(self.base), self.plain])
+        self.words = _words([*_SEPARATOR.split(self.name), self.plain])
+
+
 def matching_paths(root: Root, path: str, kind: PathKind, *, strict: bool = False) -> PathMatches:
     """Return the paths that a missing path may refer to: by base name, without suffix, or misspelt. Blocking.
 
@@ -172,71 +184,48 @@ def matching_paths(root: Root, path: str, kind: PathKind, *, strict: bool = Fals
     Raises:
         OSError: the working folder cannot be read.
     """
-    paths = {
-        entry.path: entry.path.casefold()
-        for entry in walk(root, root.path, Counter())
-        if (entry.is_file and kind != "folder") or (entry.is_folder and kind != "file")
-    }
+    entries = walk(root, root.path, Counter())
+    paths = [
+        _Known(one.path) for one in entries if (one.is_file and kind != "folder") or (one.is_folder and kind != "file")
+    ]
     whole = path.strip().strip("/").removeprefix("./").casefold()
-    base = _base(whole)
-    plain, words = _without_fillers(base), _words(base.split())
-    tests: list[Callable[[str], bool]] = [
-        lambda name: f"/{name}".endswith(f"/{whole}"),
-        lambda name: _base(name) == base,
-        lambda name: plain in {alphanumerics_of(name), alphanumerics_of(_base(name)), _plain_stem(name)},
-        lambda name: _plain_stem(name) in {f"{plain}s", plain.removesuffix("s")},
-        lambda name: words <= _words_in(name) and bool(words & _words_in(_base(name))),
-        lambda name: (
-            len(words) > 1 and len(stem := _stem(name)) >= _MIN_LETTERS and _words(_SEPARATOR.split(stem)) <= words
-        ),
+    base = whole.rpartition("/")[2]
+    plain, words = _plain(base), _words(base.split())
+    tests: list[Callable[[_Known], bool]] = [
+        lambda one: f"/{one.name}".endswith(f"/{whole}"),
+        lambda one: one.base == base,
+        lambda one: plain in {alphanumerics_of(one.name), alphanumerics_of(one.base), one.plain},
+        lambda one: one.plain in {f"{plain}s", plain.removesuffix("s")},
+        lambda one: words <= one.words and bool(words & one.base_words),
+        lambda one: len(words) > 1 and len(one.plain) >= _MIN_LETTERS and one.stem_words <= words,
     ]
     for test in tests[: 1 if strict and "/" in whole else None if plain else 2]:
-        if matches := tuple(path for path, name in paths.items() if test(name)):
+        if matches := tuple(one.path for one in paths if test(one)):
             return PathMatches(matches)
-    similar = _similar(whole, paths)
+    similar = _similar(base, paths)
     return PathMatches(nearest=(*similar.names, *similar.nearest)) if strict else similar
 
 
-def _similar(named: str, paths: Mapping[str, str]) -> PathMatches:
-    suffix = PurePosixPath(named).suffix
-    stem = _without_fillers(_base(named).removesuffix(suffix))
-    by_stem: dict[str, list[str]] = {}
-    for path, name in paths.items():
-        by_stem.setdefault(_plain_stem(name), []).append(path)
+def _similar(base: str, paths: Iterable[_Known]) -> PathMatches:
+    suffix = PurePosixPath(base).suffix
+    stem = _plain(base.removesuffix(suffix))
+    by_stem: dict[str, list[_Known]] = {}
+    for one in paths:
+        by_stem.setdefault(one.plain, []).append(one)
     close = get_close_matches(stem, [known for known in by_stem if len(known) >= _MIN_LETTERS], _MAX_NEAREST, _SIMILAR)
     if close and len(stem) >= _MIN_LETTERS:
         is_swapped = stem[0] == close[0][0] and sorted(stem) == sorted(close[0])
         if is_swapped or SequenceMatcher(None, close[0], stem).ratio() >= _MISSPELT:
-            numbers = sorted(_NUMBERS.findall(_base(named)))
-            same = [
-                path
-                for path in by_stem[close[0]]
-                if paths[path].endswith(suffix) and sorted(_NUMBERS.findall(_base(paths[path]))) == numbers
-            ]
+            numbers, same = sorted(_NUMBERS.findall(base)), [*by_stem[close[0]]]
+            same = [one for one in same if one.name.endswith(suffix) and sorted(_NUMBERS.findall(one.base)) == numbers]
             if same:
-                return PathMatches(tuple(same))
-    return PathMatches(nearest=tuple(path for known in close for path in by_stem[known])[:_MAX_NEAREST])
+                return PathMatches(tuple(one.path for one in same))
+    return PathMatches(nearest=tuple(one.path for known in close for one in by_stem[known])[:_MAX_NEAREST])
 
 
-def _base(path: str) -> str:
-    return path.rpartition("/")[2]
-
-
-def _stem(path: str) -> str:
-    return PurePosixPath(path).stem
-
-
-def _plain_stem(path: str) -> str:
-    return alphanumerics_of(_stem(path))
-
-
-def _without_fillers(base: str) -> str:
-    words = base.split()
+def _plain(name: str) -> str:
+    words = name.split()
     return alphanumerics_of(" ".join([word for word in words if word not in _FILLERS] or words))
-
-
-def _words_in(path: str) -> frozenset[str]:
-    return _words([*_SEPARATOR.split(path), _plain_stem(path)])
 
 
 def _words(parts: Iterable[str]) -> frozenset[str]:

@@ -4,6 +4,8 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import accumulate
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -22,10 +24,12 @@ from packetgate.toolsets.builtin.files import (
 )
 from packetgate.toolsets.builtin.paths import PathParameter, existing_path, matching_paths
 from packetgate.toolsets.builtin.tool import BuiltinTool, ExistingFile, ToolAnswer, WhichFiles
-from packetgate.toolsets.builtin.tree import TreeEntry, entry_at, name_pattern, skipped_text, walk
+from packetgate.toolsets.builtin.tree import TreeEntry, name_pattern, skipped_text, walk
 
 _HINT_CHARS = 200
 """Characters reserved for the last line, which says how to read the rest."""
+MAX_LINES = 2_000
+"""Most lines that are returned at once, unless the call asks for more."""
 
 Order = Literal["name", "largest", "smallest", "newest", "oldest"]
 _Folder = Annotated[str, Field(description="The folder to look in, for example docs. Left out: the working folder.")]
@@ -42,22 +46,34 @@ class LineRange:
     last_line: int = 0
     head: int = 0
     tail: int = 0
-    max_lines: int = 2000
 
-    def bounds(self, total: int, name: str) -> tuple[int, int]:
-        """Return the numbers of the first and the last requested line of a file with `total` lines.
+    def excerpt(self, name: str, text: str, max_chars: int | None = None) -> str:
+        """Return the requested lines of a text, at most `max_chars` characters, and how to read on.
 
-        Raise `ToolFailure` if the file has no such line, or the fields contradict each other.
+        Raise `ToolFailure` if the text has no such line, or the fields contradict each other.
         """
+        lines = lines_of(text)
+        if not lines:
+            return f"[{name} is empty]"
         if self.tail and (self.head or self.first_line > 1 or self.last_line):
             raise ToolFailure(f"tail={self.tail} reads the end of {name}: leave out head, first_line and last_line")
         if self.last_line and self.last_line < self.first_line:
             raise ToolFailure(f"last_line={self.last_line} is before first_line={self.first_line}")
-        if self.first_line > total:
-            raise ToolFailure(f"{name} has {counted(total, 'line')}: first_line={self.first_line} is beyond its end")
-        if self.tail:
-            return max(1, total - self.tail + 1), total
-        return self.first_line, min(self.last_line or total, self.first_line + (self.head or self.max_lines) - 1, total)
+        if self.first_line > len(lines):
+            raise ToolFailure(
+                f"{name} has {counted(len(lines), 'line')}: first_line={self.first_line} is beyond its end"
+            )
+        first = max(1, len(lines) - self.tail + 1) if self.tail else self.first_line
+        count = self.tail or self.head or MAX_LINES
+        last = min(self.last_line or len(lines), first + count - 1, len(lines))
+        if max_chars:
+            ends = accumulate(len(line) + 1 for line in lines[first - 1 : last])
+            last = max(first, first - 1 + sum(end <= max_chars for end in ends))
+        if (first, last) == (1, len(lines)):
+            return text
+        rest = f"; read on with first_line={last + 1}" if last < len(lines) else ""
+        shown = "\n".join(lines[first - 1 : last])
+        return f"{shown}\n[lines {first} to {last} of {counted(len(lines), 'line')} in {name}{rest}]"
 
 
 def reading_tools(root: Root, results: ResultStore | None) -> tuple[BuiltinTool, ...]:
@@ -76,7 +92,6 @@ def reading_tools(root: Root, results: ResultStore | None) -> tuple[BuiltinTool,
         tail: Annotated[
             int, Field(ge=0, description="How many lines from the end, as 20 in 'the last 20 lines'. 0: all.")
         ] = 0,
-        max_lines: Annotated[int, Field(ge=1, le=100_000, description="Most lines to return at once.")] = 2000,
     ) -> str:
         """Read a text file: show, open or print what it says, all of it, some lines, or the first or last lines.
 
@@ -84,11 +99,10 @@ def reading_tools(root: Root, results: ResultStore | None) -> tuple[BuiltinTool,
         lines there are and how to read on. A path that a cut result names ("kept:...") is that result. Files above
         5 MB, binary files and files outside the working folder are refused.
         """
-        lines = LineRange(first_line, last_line, head, tail, max_lines)
+        lines = LineRange(first_line, last_line, head, tail)
         if results and path.startswith(HANDLE_PREFIX):
             return read_stored(results, path, lines)
-        name, text = read_text(root, path)
-        return _excerpt(text, name, lines)
+        return lines.excerpt(*read_text(root, path))
 
     return (BuiltinTool(read, Risk.READ, supports_paging=True, paths=(PathParameter(root, kind="file"),)),)
 
@@ -103,7 +117,7 @@ def read_text(root: Root, path: str, limit: int = MAX_READ_BYTES) -> tuple[str, 
     return name, decode(read_bytes(root, real_path, limit), name)
 
 
-def read_stored(results: ResultStore, handle: str, requested: LineRange) -> str:
+def read_stored(results: ResultStore, handle: str, lines: LineRange) -> str:
     """Return the requested lines of a stored result, at most `MAX_SHOWN_CHARS` characters. Blocking.
 
     Raise `ToolFailure` if this session has no such result, or the result is not text or has no such lines.
@@ -114,29 +128,7 @@ def read_stored(results: ResultStore, handle: str, requested: LineRange) -> str:
         raise NotTextError(f"{handle} is not text; the file was saved unchanged") from error
     if text is None:
         raise ToolFailure(f"this session has no stored result {handle} any more: call the tool that returned it again")
-    lines = lines_of(text)
-    if not lines:
-        return _excerpt(text, handle, requested)
-    first, last = requested.bounds(len(lines), handle)
-    count, total = 0, 0
-    for line in lines[first - 1 : last]:
-        total += len(line) + 1
-        if total > MAX_SHOWN_CHARS - _HINT_CHARS:
-            break
-        count += 1
-    return _excerpt(text, handle, LineRange(first, max_lines=max(1, count)))
-
-
-def _excerpt(text: str, name: str, requested: LineRange) -> str:
-    lines = lines_of(text)
-    if not lines:
-        return f"[{name} is empty]"
-    first, last = requested.bounds(len(lines), name)
-    if (first, last) == (1, len(lines)):
-        return text
-    rest = f"; read on with first_line={last + 1}" if last < len(lines) else ""
-    shown = "\n".join(lines[first - 1 : last])
-    return f"{shown}\n[lines {first} to {last} of {counted(len(lines), 'line')} in {name}{rest}]"
+    return lines.excerpt(handle, text, MAX_SHOWN_CHARS - _HINT_CHARS)
 
 
 def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
@@ -156,14 +148,13 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         Returns: each with its size and when it was last changed; of one file just that. Files that may hold keys or
         secrets are counted, and not named, unless the call names them.
         """
-        real_path = existing_path(root, path)
+        real_path, skipped = existing_path(root, path), Counter[str]()
         if not real_path.is_dir():
-            return _answer([entry_at(root, real_path)], root.label(real_path.parent), Counter(), sort, 1)
-        # if no entry of the folder matches the pattern, the folders below are searched too
-        for deep in dict.fromkeys((recursive, True) if pattern != "*" else (recursive,)):
-            skipped = Counter[str]()
-            if rows := [*walk(root, real_path, skipped, pattern=pattern, deep=deep, hidden=hidden)]:
-                break
+            return _answer([_entry_at(root, real_path)], root.label(real_path.parent), skipped, sort, 1)
+        rows = [*walk(root, real_path, skipped, pattern=pattern, deep=recursive, hidden=hidden)]
+        if not rows and pattern != "*" and not recursive:  # search the folders below, too
+            skipped.clear()
+            rows = [*walk(root, real_path, skipped, pattern=pattern, hidden=hidden)]
         where = f"{root.label(real_path)}{'' if pattern == '*' else f', named {pattern}'}"
         return _answer(rows, where, skipped, sort, max_results)
 
@@ -203,7 +194,7 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         if not rows:
             matches = matching_paths(root, name, "any")
             below = [root.path / path for path in matches.names]
-            rows = [entry_at(root, path) for path in below if path.is_relative_to(real_path)]
+            rows = [_entry_at(root, path) for path in below if path.is_relative_to(real_path)]
             nearest = matches.nearest
         days = timedelta(days=changed_within_days - 1)
         first_day = max(changed_after or date.min, date.today() - days if changed_within_days else date.min)
@@ -229,6 +220,10 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         BuiltinTool(list_, Risk.READ, own_name="list", paths=(PathParameter(root, kind="any"),)),
         BuiltinTool(find, Risk.READ, paths=(PathParameter(root, kind="folder"),), kind_parameter="name"),
     )
+
+
+def _entry_at(root: Root, real_path: Path) -> TreeEntry:
+    return TreeEntry(root.name(real_path), real_path.lstat())
 
 
 def _line(entry: TreeEntry) -> str:

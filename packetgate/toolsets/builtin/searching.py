@@ -2,10 +2,8 @@
 
 import asyncio
 import re
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,17 +14,15 @@ from packetgate.state.routing import Risk
 from packetgate.toolsets.builtin.corpus import Corpus, EmbeddingIndex, Passage
 from packetgate.toolsets.builtin.files import Root, ToolFailure, lines_of
 from packetgate.toolsets.builtin.paths import PathParameter, existing_path
-from packetgate.toolsets.builtin.reading import read_text
+from packetgate.toolsets.builtin.reading import LineRange, read_text
 from packetgate.toolsets.builtin.tool import BuiltinTool, FileOrFolder, ToolAnswer, WhichFiles
-from packetgate.toolsets.builtin.tree import MAX_TOTAL_BYTES, path_matcher, skipped_text, texts_below
+from packetgate.toolsets.builtin.tree import MAX_TOTAL_BYTES, TreeEntry, path_matcher, skipped_text, texts_below
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-CONTEXT_LINES = 5
+_CONTEXT_LINES = 5
 """Lines shown around a single match."""
-_MERGED_LINES = 3
-"""Matches in so many neighbouring lines are shown as one passage."""
 _MAX_PLACES = 10_000
 _LINE_CHARS = 200
 _PASSAGE_CHARS = 4_000
@@ -59,12 +55,10 @@ def searching_tools(root: Root, corpus: Corpus) -> tuple[BuiltinTool, ...]:
         searched.
         """
         phrase, real_path = _phrase_pattern(query, match_case=match_case), existing_path(root, path)
-        skipped, places, first_text, files = Counter[str](), list[Passage](), "", 0
-        for name, text in _texts(root, real_path, pattern, skipped, Counter()):
-            files += 1
-            in_file = _places_of(name, text, phrase)
-            first_text = first_text or (text if in_file else "")
-            places += in_file
+        skipped, places, files = Counter[str](), list[Passage](), 0
+        for entry, text in _texts(root, real_path, pattern, skipped):
+            files += text is not None
+            places += _places_of(entry.path, text or "", phrase)
             if len(places) > _MAX_PLACES:
                 skipped["files after the first 10,000 places"] += 1
                 break
@@ -74,15 +68,14 @@ def searching_tools(root: Root, corpus: Corpus) -> tuple[BuiltinTool, ...]:
         if places:
             shown = [place._replace(text=place.text[:_LINE_CHARS]) for place in places[:max_results]]
             rows = [dict(zip(Passage._fields[:4], place, strict=False)) for place in shown]
-            lines = _passage_lines(query, places, first_text) or _place_lines(query, places, max_results, searched)
+            lines = _lines(query, places, max_results, searched)
+            if len(places) == 1 and len(passage := _around(root, places[0])) <= _PASSAGE_CHARS:
+                lines = [f"{query!r} is in {places[0].path}, line {places[0].first_line}:", passage]
             return ToolAnswer("\n".join([*lines, *more]), {"found": len(places), "places": rows})
         nearest = _nearest_passages(corpus, query, root.name(real_path), pattern)
-        head = f"NO EXACT MATCH for {query!r} in {searched}."
+        head = f"NO EXACT MATCH for {query!r} in {searched}.{' Nearest passages:' if nearest else ''}"
         data = {"found": 0, "places": [], "nearest": [hit._asdict() for hit in nearest]}
-        if not nearest:
-            return ToolAnswer("\n".join([head, *more]), data)
-        passages = [f"{hit.path}, lines {hit.first_line} to {hit.last_line}:\n{hit.text}" for hit in nearest]
-        return ToolAnswer("\n\n".join([f"{head} Nearest passages:", *passages, *more]), data)
+        return ToolAnswer("\n\n".join([head, *(f"{hit.place}:\n{hit.text}" for hit in nearest), *more]), data)
 
     def count(
         path: FileOrFolder = ".",
@@ -99,21 +92,19 @@ def searching_tools(root: Root, corpus: Corpus) -> tuple[BuiltinTool, ...]:
         real_path = existing_path(root, path)
         phrase = _phrase_pattern(text, match_case=match_case) if text else None
         counts, matches, skipped = Counter[str](), Counter[str](), Counter[str]()
-        for name, content in _texts(root, real_path, pattern, skipped, counts):
-            counts.update(lines=len(lines_of(content)), words=len(content.split()), characters=len(content))
-            matches[name] = sum(1 for _ in phrase.finditer(content)) if phrase else 0
-        is_folder = real_path.is_dir()
-        nouns = ("file", "folder", "line", "word", "character") if is_folder else ("line", "word", "character")
-        where = (
-            root.label(real_path) if pattern == "*" or not is_folder else f"{root.label(real_path)}, named {pattern}"
-        )
+        for entry, content in _texts(root, real_path, pattern, skipped):
+            counts.update(folders=entry.is_folder, files=entry.is_file, bytes=entry.size * entry.is_file)
+            if content is not None:
+                counts.update(lines=len(lines_of(content)), words=len(content.split()), characters=len(content))
+                matches[entry.path] = sum(1 for _ in phrase.finditer(content)) if phrase else 0
+        is_folder, where = real_path.is_dir(), root.label(real_path)
+        nouns = (*(("file", "folder") if is_folder else ()), "line", "word", "character")
         totals = ", ".join(counted(counts[f"{noun}s"], noun) for noun in nouns)
-        lines = [f"{where}: {totals}, {byte_size(counts['bytes'])}"]
+        named = f", named {pattern}" if is_folder and pattern != "*" else ""
+        lines = [f"{where}{named}: {totals}, {byte_size(counts['bytes'])}"]
         if text:
             lines = [f"{text!r} occurs {counted(matches.total(), 'time')} in {lines[0]}"]
-            lines += [
-                f"{name}: {number:,}" for name, number in matches.most_common(_FILES_SHOWN) if is_folder and number
-            ]
+            lines += [f"{name}: {number:,}" for name, number in (+matches).most_common(_FILES_SHOWN) if is_folder]
         if skipped.total():
             lines.append(f"[left out: {skipped_text(skipped)}]")
         data = {
@@ -142,27 +133,23 @@ def embedding_tools(corpus: Corpus, embeddings: "Embeddings | None") -> tuple[Bu
         embeddings are configured), and how many files were left out and why. Hidden, build and dependency folders are
         not searched, links are not followed.
         """
-        if not query.strip():
-            raise ToolFailure("the query is empty: describe in words what to look for")
         scan = await asyncio.to_thread(corpus.scan)
-        search, kind, note, hits = "lexical", "by words", "", None
+        search, note = "lexical", ""
+        hits: list[Passage] | None = None
         if by_meaning is not None:
             try:
-                hits = await by_meaning.search(scan.chunks, query, top_k)
-                search, kind = "embeddings", "by meaning, with embeddings"
+                search, hits = "embeddings", await by_meaning.search(scan.passages, query, top_k)
             except Exception as error:  # noqa: BLE001  a wrong endpoint raises anything
                 reason = shorten(f"{type(error).__name__}: {error}", 200)
                 note = f"The embeddings failed ({reason}), so the search used words instead."
         if hits is None:
-            hits = await asyncio.to_thread(scan.search_words, query, top_k)
+            hits = await asyncio.to_thread(corpus.search_words, query, top_k)
+        kind = "by words" if search == "lexical" else "by meaning, with embeddings"
         searched = counted(scan.files, "file")
-        head = f"NO HITS: nothing in {searched} matches {query!r}, searched {kind}. Try other words."
-        if hits:
-            head = f"{counted(len(hits), 'hit')} for {query!r} in {searched}, {kind}."
+        head = f"{counted(len(hits), 'hit')} for {query!r} in {searched}, {kind}."
+        if not hits:
+            head = f"NO HITS: nothing in {searched} matches {query!r}, searched {kind}. Try other words."
         not_searched = f"Not searched: {skipped_text(scan.skipped)}." if scan.skipped.total() else ""
-        places = [
-            f"{hit.path}, lines {hit.first_line} to {hit.last_line} (score {hit.score:g}):\n{hit.text}" for hit in hits
-        ]
         data = {
             "search": search,
             "note": note,
@@ -170,21 +157,20 @@ def embedding_tools(corpus: Corpus, embeddings: "Embeddings | None") -> tuple[Bu
             "left_out": dict(+scan.skipped),
             "hits": [hit._asdict() for hit in hits],
         }
+        places = [f"{hit.place} (score {hit.score:g}):\n{hit.text}" for hit in hits]
         return ToolAnswer("\n\n".join([" ".join(filter(None, [head, note, not_searched])), *places]), data)
 
     # with embeddings, the endpoint receives the text of the files
     return (BuiltinTool(query, Risk.READ, open_world=embeddings is not None),)
 
 
-def _texts(
-    root: Root, real_path: Path, pattern: str, skipped: Counter[str], counts: Counter[str]
-) -> Iterator[tuple[str, str]]:
-    """Yield the name and text of a file, or of each file below a folder; add files, folders and bytes to `counts`."""
+def _texts(root: Root, real_path: Path, pattern: str, skipped: Counter[str]) -> Iterator[tuple[TreeEntry, str | None]]:
+    """Yield a file with its text, or the entries below a folder with their texts. Raise errors only for a file."""
     if real_path.is_dir():
-        yield from texts_below(root, real_path, skipped, pattern=pattern, counts=counts)
+        yield from texts_below(root, real_path, skipped, pattern=pattern)
     else:
-        counts.update(files=1, bytes=real_path.stat().st_size)
-        yield read_text(root, str(real_path), MAX_TOTAL_BYTES)
+        name, text = read_text(root, str(real_path), MAX_TOTAL_BYTES)
+        yield TreeEntry(name, real_path.stat()), text
 
 
 def _phrase_pattern(text: str, *, match_case: bool) -> re.Pattern[str]:
@@ -194,38 +180,35 @@ def _phrase_pattern(text: str, *, match_case: bool) -> re.Pattern[str]:
     return re.compile(r"\s+".join(map(re.escape, words)), re.NOFLAG if match_case else re.IGNORECASE)
 
 
-def _places_of(path: str, content: str, phrase: re.Pattern[str]) -> list[Passage]:
-    matches = [match.span() for match in phrase.finditer(content)]
-    if not matches:
-        return []
-    lines = lines_of(content)
-    starts = [0, *accumulate(len(line) + 1 for line in lines)]
-    spans = [(bisect_right(starts, start), bisect_right(starts, end - 1)) for start, end in matches]
-    return [Passage(path, first, last, "\n".join(lines[first - 1 : last])) for first, last in dict.fromkeys(spans)]
+def _places_of(path: str, text: str, phrase: re.Pattern[str]) -> list[Passage]:
+    places: dict[tuple[int, int], Passage] = {}
+    line, counted_to = 1, 0
+    for match in phrase.finditer(text):
+        start, end = match.span()
+        line, counted_to = line + text.count("\n", counted_to, start), start
+        lines = (line, line + match[0].count("\n"))
+        begin, stop = text.rfind("\n", 0, start) + 1, text.find("\n", end)
+        places.setdefault(lines, Passage(path, *lines, text[begin : stop if stop >= 0 else None]))
+    return [*places.values()]
 
 
-def _passage_lines(query: str, places: list[Passage], text: str) -> list[str]:
-    """Return the lines around the places, if these are close together in one file; otherwise an empty list."""
-    first, last = places[0], places[-1]
-    start = max(1, first.first_line - CONTEXT_LINES)
-    passage = lines_of(text)[start - 1 : first.last_line + CONTEXT_LINES]
-    is_near = first.path == last.path and last.last_line - first.first_line <= _MERGED_LINES
-    if not is_near or sum(len(line) + 1 for line in passage) > _PASSAGE_CHARS:
-        return []
-    end = start + len(passage) - 1
-    return [f"{query!r} is in {first.path}, line {first.first_line}. Lines {start} to {end}:", *passage]
-
-
-def _place_lines(query: str, places: list[Passage], limit: int, searched: str) -> list[str]:
+def _lines(query: str, places: list[Passage], limit: int, searched: str) -> list[str]:
     cut = f", the first {limit:,}" if limit < len(places) else ""
     where = f"{counted(len(places), 'place')} in {counted(len({place.path for place in places}), 'file')}"
     lines = [f"{place.path}:{place.first_line}: {shorten(place.text, _LINE_CHARS)}" for place in places[:limit]]
     return [f"{query!r} is in {where}, searching {searched}{cut}:", *lines]
 
 
+def _around(root: Root, place: Passage) -> str:
+    """Return the lines around a place."""
+    lines = LineRange(max(1, place.first_line - _CONTEXT_LINES), place.first_line + _CONTEXT_LINES)
+    return lines.excerpt(*read_text(root, place.path, MAX_TOTAL_BYTES))
+
+
 def _nearest_passages(corpus: Corpus, text: str, folder: str, pattern: str) -> list[Passage]:
+    corpus.scan()
     try:
-        hits = corpus.scan().search_words(text, 40 * _MAX_NEAREST)
+        hits = corpus.search_words(text, 40 * _MAX_NEAREST)
     except ToolFailure:  # the query contains no word
         return []
     matches, prefix = path_matcher(pattern), "" if folder == "." else f"{folder}/"

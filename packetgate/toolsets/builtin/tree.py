@@ -9,53 +9,45 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from packetgate.toolsets.builtin.files import (
-    MAX_READ_BYTES,
-    Root,
-    ToolFailure,
-    decode,
-    may_hold_secrets,
-    read_in_folder,
-)
+from packetgate.toolsets.builtin.files import MAX_READ_BYTES, Root, ToolFailure, decode, may_hold_secrets, read_bytes
 
 MAX_ENTRIES = 50_000
 """Largest number of entries that a walk visits."""
-MAX_TOTAL_BYTES = 100_000_000
+MAX_TOTAL_BYTES = 64_000_000
 """Largest number of bytes that a search reads."""
 _MAX_ALTERNATIVES = 50
 _GENERATED_FOLDERS = frozenset(
-    {"node_modules", "bower_components", "venv", ".venv", "site-packages", "__pycache__", ".git"}
-    | {"dist", "build", "target", "vendor", "htmlcov"}
+    "node_modules bower_components venv .venv site-packages __pycache__ .git dist build target vendor htmlcov".split()
 )
 _SUFFIXES = {
     "archive": "zip tar gz tgz bz2 xz 7z rar",
-    "audio": "mp3 wav flac ogg opus m4a aac aiff",
+    "audio music": "mp3 wav flac ogg opus m4a aac aiff",
     "html": "html htm",
-    "image": "png jpg jpeg gif webp svg bmp tif tiff heic avif ico",
+    "image picture photo": "png jpg jpeg gif webp svg bmp tif tiff heic avif ico",
     "javascript": "js mjs cjs jsx",
-    "jpeg": "jpg jpeg",
-    "jpg": "jpg jpeg",
+    "jpg jpeg": "jpg jpeg",
     "markdown": "md markdown",
     "presentation": "pptx ppt odp key",
     "python": "py pyi",
     "rust": "rs",
-    "shell": "sh bash zsh",
+    "shell bash": "sh bash zsh",
     "spreadsheet": "xlsx xls ods csv tsv",
     "text": "txt",
     "typescript": "ts tsx",
-    "video": "mp4 mov mkv avi webm mpeg mpg",
+    "video film movie": "mp4 mov mkv avi webm mpeg mpg",
     "yaml": "yaml yml",
-    **{suffix: suffix for suffix in "c cpp csv css docx epub go ini ipynb java js json log md odt pdf php".split()},
-    **{suffix: suffix for suffix in "png pptx py rb rs rst sh sql svg tex toml ts tsv txt wav xlsx xml zip".split()},
 }
-_SYNONYMS = {"picture": "image", "photo": "image", "music": "audio", "film": "video", "movie": "video", "bash": "shell"}
-
+_OTHER_SUFFIXES = (
+    "c cpp csv css docx epub go ini ipynb java js json log md odt pdf php png pptx py rb rs rst sh sql svg tex toml ts"
+    " tsv txt wav xlsx xml zip"
+)
+_SUFFIXES_BY_KIND = {kind: tuple(suffixes.split()) for kinds, suffixes in _SUFFIXES.items() for kind in kinds.split()}
+_SUFFIXES_BY_KIND |= {suffix: (suffix,) for suffix in _OTHER_SUFFIXES.split()}
 _KINDS = {stat.S_IFDIR: "folder", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
 
 WITHHELD = "secret or denied"
 """Reason for skipping: the file may hold secrets, or a policy rule asks about reading it or denies it."""
-NOT_ENTERED = "folders of built or installed files"
-BEYOND_LIMITS, TOO_LARGE, NOT_TEXT, UNREADABLE = "beyond the limits", "too large", "not text", "unreadable"
+UNREADABLE, BEYOND_LIMITS = "unreadable", "beyond the limits"
 
 
 class TreeEntry(NamedTuple):
@@ -63,9 +55,6 @@ class TreeEntry(NamedTuple):
 
     path: str
     """Relative to the working folder."""
-    name: str
-    folder: int
-    """File descriptor of its folder, valid until the next entry is requested."""
     status: os.stat_result
     """Status of the entry itself; links are not followed."""
 
@@ -95,11 +84,6 @@ class TreeEntry(NamedTuple):
         return datetime.fromtimestamp(self.status.st_mtime)
 
 
-def entry_at(root: Root, path: Path) -> TreeEntry:
-    """Return the entry at a resolved path, without an open folder. Raise `OSError` if there is none."""
-    return TreeEntry(root.name(path), path.name, -1, path.lstat())
-
-
 def walk(
     root: Root, start: Path, skipped: Counter[str], *, pattern: str = "*", deep: bool = True, hidden: bool = False
 ) -> Iterator[TreeEntry]:
@@ -110,10 +94,10 @@ def walk(
 
     Raise `OSError` if the folder cannot be read.
     """
-    secret_patterns = list(filter(may_hold_secrets, expand_braces(pattern))) if may_hold_secrets(pattern) else []
+    secret_patterns = list(filter(may_hold_secrets, _alternatives(pattern))) if may_hold_secrets(pattern) else []
     matches, is_named = path_matcher(pattern), path_matcher(*secret_patterns, parts=False)
     start_is_named = root.withholds(root.name(start))
-    includes_hidden = hidden or any(part.startswith(".") for part in pattern.replace("{", "/").split("/"))
+    hidden = hidden or any(part.startswith(".") for part in pattern.replace("{", "/").split("/"))
     visited = 0
 
     def count_unreadable(_error: OSError) -> None:
@@ -121,11 +105,8 @@ def walk(
 
     with root.folder(start) as top:
         for below, folders, files, descriptor in os.fwalk(".", onerror=count_unreadable, dir_fd=top):
-            folder = start / below
-            subfolders = []
-            for name in sorted([*folders, *files]):
-                if name.startswith(".") and not includes_hidden:
-                    continue
+            folder, subfolders = start / below, []
+            for name in sorted(one for one in [*folders, *files] if hidden or not one.startswith(".")):
                 path = root.name(folder / name)
                 withheld = not start_is_named and root.withholds(path)
                 visited += 1
@@ -138,55 +119,37 @@ def walk(
                     skipped[WITHHELD] += 1
                 elif matches(path) or matches((folder / name).relative_to(start).as_posix()):
                     try:
-                        status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                        yield TreeEntry(path, os.stat(name, dir_fd=descriptor, follow_symlinks=False))
                     except OSError as error:
                         count_unreadable(error)
-                    else:
-                        yield TreeEntry(path, name, descriptor, status)
-            folders[:] = [name for name in subfolders if deep and not _is_generated(name)]
-            skipped[NOT_ENTERED] += sum(_is_generated(name) for name in subfolders) if deep else 0
-
-
-def _is_generated(folder: str) -> bool:
-    return folder in _GENERATED_FOLDERS or folder.endswith(".egg-info")
+            generated = {name for name in subfolders if name in _GENERATED_FOLDERS or name.endswith(".egg-info")}
+            folders[:] = [name for name in subfolders if deep and name not in generated]
+            skipped["folders of built or installed files"] += len(generated) * deep
 
 
 def texts_below(
-    root: Root,
-    start: Path,
-    skipped: Counter[str],
-    *,
-    pattern: str = "*",
-    file_bytes: int = MAX_READ_BYTES,
-    total_bytes: int = MAX_TOTAL_BYTES,
-    files: int = MAX_ENTRIES,
-    counts: Counter[str] | None = None,
-) -> Iterator[tuple[str, str]]:
-    """Yield the path and the text of each text file below a resolved folder. Blocking.
+    root: Root, start: Path, skipped: Counter[str], *, pattern: str = "*", max_bytes: int = MAX_READ_BYTES
+) -> Iterator[tuple[TreeEntry, str | None]]:
+    """Yield each entry below a resolved folder, with the text of a text file of at most `max_bytes` bytes. Blocking.
 
-    Files that are not read are counted by reason in `skipped`; all files and folders, and the bytes, in `counts`.
+    Files that are not read are counted by reason in `skipped`.
     """
-    total, read = 0, 0
-    counts = Counter[str]() if counts is None else counts
+    total = 0
     for entry in walk(root, start, skipped, pattern=pattern):
-        size = entry.size
-        counts.update(folders=entry.is_folder, files=entry.is_file, bytes=size * entry.is_file)
-        if not entry.is_file:
-            continue
-        if size > file_bytes:
-            skipped[TOO_LARGE] += 1
-        elif read >= files or total + size > total_bytes:
+        text = None
+        if entry.is_file and entry.size > max_bytes:
+            skipped["too large"] += 1
+        elif entry.is_file and total + entry.size > MAX_TOTAL_BYTES:
             skipped[BEYOND_LIMITS] += 1
-        else:
-            read, total = read + 1, total + size
+        elif entry.is_file:
+            total += entry.size
             try:
-                text = decode(read_in_folder(entry.name, entry.folder, file_bytes), entry.path)
+                text = decode(read_bytes(root, root.path / entry.path, max_bytes), entry.path)
             except OSError:
                 skipped[UNREADABLE] += 1
             except ToolFailure:
-                skipped[NOT_TEXT] += 1
-            else:
-                yield entry.path, text
+                skipped["not text"] += 1
+        yield entry, text
 
 
 def skipped_text(skipped: Counter[str]) -> str:
@@ -202,26 +165,24 @@ def path_matcher(*patterns: str, parts: bool = True) -> Callable[[str], bool]:
     Args:
         parts: whether a pattern without wildcards matches a part of the name.
     """
-    expanded = [one for pattern in patterns for one in expand_braces(pattern)]
-    tests = [_pattern_test(one.casefold().removeprefix("./").strip("/"), parts=parts) for one in expanded]
-    return lambda path: any(test(path.casefold()) for test in tests)
+    expanded = [one.casefold().removeprefix("./").strip("/") for pattern in patterns for one in _alternatives(pattern)]
+    return lambda path: any(_matches(path.casefold(), one, parts=parts) for one in expanded)
 
 
-def expand_braces(pattern: str) -> list[str]:
+def _matches(path: str, pattern: str, *, parts: bool) -> bool:
+    name = path.rpartition("/")[2]
+    if "/" in pattern:
+        return _folders_match(path.split("/"), pattern.split("/"))
+    return pattern in name if parts and not {*"*?["} & {*pattern} else fnmatchcase(name, pattern)
+
+
+def _alternatives(pattern: str) -> list[str]:
     """Return the patterns without braces: `*.md` and `*.txt` for `*.{md,txt}`."""
     start, end = pattern.find("{"), pattern.find("}")
     if not 0 <= start < end:
         return [pattern]
     parts = pattern[start + 1 : end].split(",")[:_MAX_ALTERNATIVES]
     return [pattern[:start] + part.strip() + pattern[end + 1 :] for part in parts]
-
-
-def _pattern_test(pattern: str, *, parts: bool) -> Callable[[str], bool]:
-    if "/" in pattern:
-        return lambda path: _folders_match(path.split("/"), pattern.split("/"))
-    if parts and not any(wildcard in pattern for wildcard in "*?["):
-        return lambda path: pattern in path.rpartition("/")[2]
-    return lambda path: fnmatchcase(path.rpartition("/")[2], pattern)
 
 
 def _folders_match(parts: list[str], patterns: list[str]) -> bool:
@@ -235,15 +196,13 @@ def _folders_match(parts: list[str], patterns: list[str]) -> bool:
 
 
 def suffixes_by_kind(kind: str) -> tuple[str, ...]:
-    """Return the suffixes of a kind of files, without the dot; empty if the word names no kind."""
+    """Return the suffixes of a kind of files, such as `images`, without the dot; empty if the word names no kind."""
     word = kind.casefold().lstrip("*.")
-    kinds = (_SYNONYMS.get(name, name) for name in (word, word.removesuffix("s")))
-    return next((tuple(_SUFFIXES[kind].split()) for kind in kinds if kind in _SUFFIXES), ())
+    return _SUFFIXES_BY_KIND.get(word) or _SUFFIXES_BY_KIND.get(word.removesuffix("s"), ())
 
 
 def name_pattern(name: str) -> str:
     """Return a pattern for file names that contain `name`, or have a suffix of the kind that `name` means."""
     suffixes = suffixes_by_kind(name) if name.isalpha() else ()
-    return (
-        name if {*suffixes} <= {name.casefold()} else f"{{*{name}*,{','.join(f'*.{suffix}' for suffix in suffixes)}}}"
-    )
+    others = "".join(f",*.{suffix}" for suffix in suffixes)
+    return name if {*suffixes} <= {name.casefold()} else f"{{*{name}*{others}}}"

@@ -204,11 +204,6 @@ class UndoStore:
         self._path = path
         self._held = threading.local()
 
-    @property
-    def records(self) -> bool:
-        """Whether changes are recorded now: only those of a session's call."""
-        return bool(running_session())
-
     @contextmanager
     def lock(self) -> Iterator[bool]:
         """Hold the lock of all changes, and yield whether this thread did not hold it before.

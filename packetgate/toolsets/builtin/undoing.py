@@ -12,7 +12,7 @@ from packetgate.state.routing import Risk
 from packetgate.tools.text.result_store import running_call_id, running_session
 from packetgate.toolsets.builtin.changing import CurrentFile
 from packetgate.toolsets.builtin.file_operations import TOO_LARGE, FileOperations
-from packetgate.toolsets.builtin.files import MAX_READ_BYTES, NotTextError, Root, ToolFailure, decode, read_bytes
+from packetgate.toolsets.builtin.files import NotTextError, Root, ToolFailure, decode, read_bytes
 from packetgate.toolsets.builtin.tool import BuiltinTool, DryRun
 from packetgate.toolsets.builtin.undo_store import ABSENT, SHORT_ID, Change, History, UndoStore
 
@@ -32,9 +32,9 @@ class Undo(FileOperations):
         """
         with self._lock():
             content = self.check_undo(change)
-            path = self._path(change.path)
+            path = self._root.path / change.path
             if change.destination:
-                self.move(self._path(change.destination), path, change)
+                self.move(self._root.path / change.destination, path, change)
             elif change.before.kind == "absent":
                 self.delete(path, change)
             elif change.before.kind == "folder":
@@ -44,7 +44,7 @@ class Undo(FileOperations):
             elif change.before.kind == "link":
                 with (
                     self._root.folder(path.parent, create=True) as folder,
-                    self._recorded(self._change(path, ABSENT, change.before, change)),
+                    self._recorded(path, ABSENT, change.before, change),
                 ):
                     os.symlink(change.before.digest, path.name, dir_fd=folder)
             elif change.after.kind == "absent":
@@ -53,7 +53,7 @@ class Undo(FileOperations):
                     times = (change.before.changed_ns, change.before.changed_ns)
                     os.utime(path.name, ns=times, dir_fd=folder, follow_symlinks=False)
             else:
-                current = read_bytes(self._root, path, MAX_READ_BYTES)
+                current = read_bytes(self._root, path)
                 self.write(path, content or b"", current, change)
 
     def check_undo(self, change: Change) -> bytes | None:
@@ -97,7 +97,7 @@ class Undo(FileOperations):
         if change.destination:
             expected[change.destination] = change.before
         for name, state in expected.items():
-            path = self._path(name)
+            path = self._root.path / name
             now = self.state_of(path)
             if now.is_like(state):
                 continue
@@ -108,7 +108,7 @@ class Undo(FileOperations):
             else:
                 difference = f"is now a {now.kind}" if now.kind != state.kind else "has other content now"
             raise ToolFailure(f"{doubt}{change.label} cannot be undone: {name} {difference}. Nothing was changed")
-        path = self._path(change.path)
+        path = self._root.path / change.path
         if change.before.kind == "absent" and change.after.kind == "folder" and any(path.iterdir()):
             raise ToolFailure(f"{change.label} cannot be undone: {change.path} is not empty. Nothing was changed")
         missing = set(self._missing_folders(path.parent)) - set(change.folders)

@@ -7,7 +7,7 @@ from zlib import crc32
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from packetgate.toolsets.builtin.corpus import Corpus, split_into_chunks
+from packetgate.toolsets.builtin.corpus import Corpus, split_into_passages
 from packetgate.toolsets.builtin.files import Root
 from packetgate.toolsets.servers.opening import builtin_servers
 
@@ -143,22 +143,17 @@ async def test_unsuitable_files_are_not_searched(query, library):
     assert "Not searched: 1 too large, 1 not text, 5 folders of built or installed files." in text
 
 
-@pytest.mark.parametrize(
-    ("limit", "value", "read", "beyond"), [("MAX_SEARCHED_FILES", 3, 3, 2), ("MAX_TOTAL_BYTES", 25, 2, 3)]
-)
-def test_the_size_of_a_scan_is_limited(folder, monkeypatch, limit, value, read, beyond):
+def test_the_size_of_a_scan_is_limited(folder, monkeypatch):
     for number in range(5):
         (folder / f"{number}.txt").write_text("x" * 10)
-    monkeypatch.setattr(f"packetgate.toolsets.builtin.corpus.{limit}", value)
-
+    monkeypatch.setattr("packetgate.toolsets.builtin.tree.MAX_TOTAL_BYTES", 25)
     scan = Corpus(Root(folder)).scan()
+    assert (scan.files, scan.skipped["beyond the limits"]) == (2, 3)
 
-    assert (scan.files, scan.skipped["beyond the limits"]) == (read, beyond)
 
-
-@pytest.mark.parametrize("lines", [0, 1, 39, 40, 41, 70, 71, 500])
-def test_chunks_cover_every_line(lines):
-    chunks = list(split_into_chunks("a", "".join(f"{number}\n" for number in range(1, lines + 1))))
+@pytest.mark.parametrize("lines", [0, 1, 39, 40, 41, 500])
+def test_passages_cover_every_line(lines):
+    chunks = list(split_into_passages("a", "".join(f"{number}\n" for number in range(1, lines + 1))))
 
     assert {int(line) for chunk in chunks for line in chunk.text.split()} == set(range(1, lines + 1))
     assert all(chunk.last_line - chunk.first_line < 40 for chunk in chunks)

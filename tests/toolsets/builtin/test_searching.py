@@ -52,7 +52,7 @@ async def test_places_are_shown_as_lines_and_a_single_place_with_its_passage(suc
     ]
     assert told[-1] == "[not searched: 1 not text]"
     head, passage = (await succeed("ai.search", query="a beautiful pea-green boat")).split("\n", 1)
-    assert head == "'a beautiful pea-green boat' is in docs/poem.txt, line 3. Lines 1 to 9:"
+    assert head == "'a beautiful pea-green boat' is in docs/poem.txt, line 3:"
     assert passage.startswith(POEM)
 
 
@@ -89,6 +89,6 @@ def test_a_file_whose_read_failed_once_is_read_again(tmp_path: Path, monkeypatch
     (tmp_path / "a.txt").write_text("apples")
     searched = Corpus(Root(tmp_path))
     with monkeypatch.context() as failing:
-        failing.setattr(tree, "read_in_folder", Mock(side_effect=OSError(EMFILE, "too many open files")))
+        failing.setattr(tree, "read_bytes", Mock(side_effect=OSError(EMFILE, "too many open files")))
         assert searched.scan().skipped[UNREADABLE] == 1
     assert searched.scan().files == 1

@@ -21,7 +21,7 @@ def names_in(folder):
     return [entry.name for entry in folder.iterdir()]
 
 
-@pytest.mark.parametrize("mode", ["create", "overwrite", "append"])
+@pytest.mark.parametrize("mode", ["create", "overwrite"])
 async def test_every_mode_creates_a_missing_file(succeed, folder, mode):
     assert (await succeed("ai.write", **NEW, mode=mode)).startswith("Would create docs/new/a.txt: 2 lines, 8 bytes\n")
     assert not (folder / "docs").exists()
@@ -34,7 +34,6 @@ async def test_every_mode_creates_a_missing_file(succeed, folder, mode):
     ("tool", "arguments", "start", "end"),
     [
         ("write", {"content": "new\n", "mode": "overwrite"}, "Would overwrite a.txt: 1 line, 4 bytes", "+new"),
-        ("write", {"content": "new\n", "mode": "append"}, "Would append 1 line, 4 bytes to a.txt", "+new"),
         ("edit", {"old_text": "three", "new_text": "3"}, "Would change 1 place in a.txt", "-three\n+3\n two"),
         ("edit", {"old_text": "two", "new_text": "2", "every": True}, "Would change 2 places in a.txt", "-two\n+2"),
         ("append", {"text": "four"}, "Would append 1 line to a.txt", "+four"),
@@ -100,12 +99,11 @@ async def test_a_link_inside_the_folder_stays_a_link(succeed, file, folder):
 @pytest.mark.parametrize(
     ("tool", "arguments", "reason"),
     [
-        ("ai.write", {"content": "new\n"}, "already exists: choose another name, or set mode=overwrite or mode=append"),
+        ("ai.write", {"content": "new\n"}, "already exists: choose another name, or set mode=overwrite, or add"),
         ("ai.write", {"content": "new\n", "dry_run": True}, "a.txt already exists: choose another name"),
         ("ai.write", {"path": ".", "content": "x", "mode": "overwrite"}, "is a folder"),
         ("ai.write", {"path": "a.txt/b.txt", "content": "x"}, "Not a directory"),
         ("ai.write", {"path": "pipe", "content": "x", "mode": "overwrite"}, "not a regular file"),
-        ("ai.write", {"path": "a.bin", "content": "x", "mode": "append"}, "not UTF-8 text"),
         ("ai.append", {"path": "a.bin", "text": "x"}, "not UTF-8 text"),
         ("ai.edit", {"path": "a.bin", "old_text": "a", "new_text": "b"}, "not UTF-8 text"),
         ("ai.edit", {"old_text": "two", "new_text": "y"}, "2 times, first on line 2"),
