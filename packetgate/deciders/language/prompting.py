@@ -376,6 +376,6 @@ async def _picture(
 
     def load() -> bytes | None:
         data = stored_picture(image, store, packet.header.session_id) if store else None
-        return None if data is None or picture_problem(image.mime_type, data) else data
+        return None if data is None or picture_problem(data) else data
 
     return Picture(without_control_tokens(description), image.mime_type, await asyncio.to_thread(load), attachment_name)

@@ -1,7 +1,6 @@
-"""Check media types and the sizes of pictures by the first bytes of a file, without decoding it."""
+"""Check media types by the first bytes of a file, without decoding it."""
 
 import re
-import struct
 from hashlib import sha256
 
 from packetgate.state.printing import byte_size
@@ -11,11 +10,6 @@ from packetgate.tools.text.result_store import ResultStore
 
 MAX_PICTURE_BYTES = 5_000_000
 """Largest picture, in bytes, that is sent to a model: hosted models reject larger pictures."""
-MAX_PIXELS = 50_000_000
-
-_START_OF_FRAME = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
-_MARKERS_WITHOUT_LENGTH = {0x01, *range(0xD0, 0xD9)}
-"""JPEG markers without a length field."""
 UNKNOWN_TYPE = "application/octet-stream"
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9_.+-]{0,63}/[a-z0-9][a-z0-9_.+-]{0,63}")
 _ALIASES = {"image/jpg": "image/jpeg", "audio/mp3": "audio/mpeg", "audio/x-wav": "audio/wav", "audio/wave": "audio/wav"}
@@ -58,19 +52,10 @@ def picture_type(data: bytes) -> str:
     return next((kind for kind in kinds if has_signature(kind, data)), "")
 
 
-def picture_problem(kind: str, data: bytes) -> str:
-    """Return why a picture of the media type `kind` cannot be sent to a model; empty if it can."""
-    if len(data) > MAX_PICTURE_BYTES:
-        return f"it has {byte_size(len(data))}, the limit is {byte_size(MAX_PICTURE_BYTES)}"
-    try:
-        width, height = _jpeg_size(data) if kind == "image/jpeg" else _picture_size(kind, data)
-    except (struct.error, IndexError):
-        width = height = 0
-    if not width or not height:
-        return "the picture is broken"
-    if width * height > MAX_PIXELS:
-        return f"it has {width:,} by {height:,} pixels, the limit is {MAX_PIXELS:,} in all"
-    return ""
+def picture_problem(data: bytes) -> str:
+    """Return why a picture cannot be sent to a model; empty if it can."""
+    limit = byte_size(MAX_PICTURE_BYTES)
+    return f"it has {byte_size(len(data))}, the limit is {limit}" if len(data) > MAX_PICTURE_BYTES else ""
 
 
 def stored_picture(attachment: Attachment | ResultAttachment, results: ResultStore, session: str) -> bytes | None:
@@ -84,36 +69,3 @@ def stored_picture(attachment: Attachment | ResultAttachment, results: ResultSto
         return None
     unchanged = len(data) == attachment.size and sha256(data).hexdigest() == attachment.sha256
     return data if unchanged and has_signature(attachment.mime_type, data) else None
-
-
-def _picture_size(kind: str, data: bytes) -> tuple[int, int]:
-    """Return width and height; zeros for a broken picture."""
-    match kind, data[12:16]:
-        case "image/png", b"IHDR":
-            width, height = struct.unpack_from(">II", data, 16)
-        case "image/gif", _:
-            width, height = struct.unpack_from("<HH", data, 6)
-        case "image/webp", b"VP8X":
-            width, height = 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")
-        case "image/webp", b"VP8L":
-            (bits,) = struct.unpack_from("<I", data, 21)
-            width, height = 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
-        case "image/webp", b"VP8 ":
-            width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", data, 26))
-        case _:
-            return 0, 0
-    return width, height
-
-
-def _jpeg_size(data: bytes) -> tuple[int, int]:
-    at = 2
-    while data[at] == 0xFF:
-        marker = data[at + 1]
-        if marker in _START_OF_FRAME:
-            height, width = struct.unpack_from(">HH", data, at + 5)
-            return width, height
-        if marker == 0xFF:  # a fill byte
-            at += 1
-        else:
-            at += 2 if marker in _MARKERS_WITHOUT_LENGTH else 2 + struct.unpack_from(">H", data, at + 2)[0]
-    return 0, 0

@@ -44,8 +44,8 @@ def attachment_problem(data: bytes) -> str:
     """Return why a file cannot be attached; empty if it can."""
     if not data:
         return "it is empty"
-    if kind := picture_type(data):
-        return picture_problem(kind, data)
+    if picture_type(data):
+        return picture_problem(data)
     try:
         is_text = "\0" not in data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
-from packetgate.state.errors import ConfigError
 from packetgate.state.routing import Risk
 from packetgate.tools.catalogue.config_file import ConfigTable, NonEmpty, Pattern, config_error, read_config_file
 from packetgate.tools.policy.rules import Rule
@@ -217,11 +216,6 @@ def load_preferences(path: Path | None) -> Preferences:
     if path is None:
         return Preferences()
     settings = {name: value for name, value in read_config_file(path).items() if name not in OTHER_TABLES}
-    if "chains" in settings:
-        raise ConfigError(
-            f"{path}: chains: no longer supported: remove these tables, and ask for the steps in one request, or offer "
-            "them as one tool of your own server"
-        )
     try:
         return Preferences.model_validate(settings)
     except ValidationError as error:

@@ -1,9 +1,8 @@
 """Find policy rules that can never hold."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-from packetgate.tools.policy.patterns import ANYTHING, can_match_number, compares_numbers, fits, may_fit
+from packetgate.tools.policy.patterns import ANYTHING
 from packetgate.tools.policy.rules import Effect, Rule
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -18,47 +17,19 @@ def rule_problems(rules: Sequence[Rule], catalogue: Mapping[str, ToolSpec]) -> I
     ]
     for number, rule in enumerate(rules):
         label = f"policy.rules.{number} ({rule.line})"
-        if problem := _argument_problem(rule, tools[number]) or _contradiction(rule, tools[number], catalogue):
-            yield f"{label} {problem}"
+        known = {name for spec in tools[number].values() for name in spec.parameters}
+        allows = rule.effect is Effect.ALLOW
+        unknown = [
+            name for name, one in rule.arguments.items() if name not in known and (one != ANYTHING or not allows)
+        ]
+        if unknown and tools[number]:
+            effect = "can never hold" if allows else "holds whatever its value"
+            yield f"{label} {effect}: no tool of the rule has the argument {unknown[0]!r}"
             continue
         for other, stricter in enumerate(rules):
             if tools[number] and tools[number].keys() <= tools[other].keys() and _covers(stricter, rule):
                 yield f"{label} can never hold: policy.rules.{other} is stricter and covers it"
                 break
-
-
-def _contradiction(rule: Rule, tools: Mapping[str, ToolSpec], catalogue: Mapping[str, ToolSpec]) -> str:
-    """Return a problem of a rule whose `tool` and `server` both exist, but not together."""
-    parts = [rule.model_copy(update={"tool": None}), rule.model_copy(update={"server": None})]
-    exist = all(any(part.names_tool(spec.name, spec.server) for spec in catalogue.values()) for part in parts)
-    return "can never hold: its server has no such tool" if rule.tool and rule.server and not tools and exist else ""
-
-
-def _argument_problem(rule: Rule, tools: Mapping[str, ToolSpec]) -> str:
-    for name, pattern in rule.arguments.items():
-        schemas = [spec.parameters[name] for spec in tools.values() if name in spec.parameters]
-        if not tools or (rule.effect is Effect.ALLOW and pattern == ANYTHING):
-            continue
-        if not schemas and rule.effect is Effect.ALLOW:
-            return f"can never hold: no tool of the rule has the argument {name!r}"
-        if not schemas:
-            return f"ignores the argument {name!r}: no tool of the rule has it, so the rule holds whatever its value"
-        if not any(_may_hold(rule.effect, pattern, schema) for schema in schemas):
-            return f"can never hold: no value of the argument {name!r} matches {pattern!r}"
-    return ""
-
-
-def _may_hold(effect: Effect, pattern: str, schema: Mapping[str, Any]) -> bool:
-    """Return whether some value that a parameter's schema allows matches a pattern."""
-    kind, matches = schema.get("type"), fits if effect is Effect.ALLOW else may_fit
-    values = schema.get("enum") or ([schema["const"]] if "const" in schema else [])
-    if kind == "boolean" and not values:
-        values = [True, False]
-    if values:
-        return any(matches(value, pattern) for value in values)
-    if kind in {"integer", "number"}:
-        return can_match_number(pattern)
-    return not (kind == "string" and effect is Effect.ALLOW and compares_numbers(pattern))
 
 
 def _covers(stricter: Rule, rule: Rule) -> bool:

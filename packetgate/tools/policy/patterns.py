@@ -84,16 +84,6 @@ def may_fit(value: Any, pattern: str) -> bool:
     )
 
 
-def compares_numbers(pattern: str) -> bool:
-    """Return whether a pattern compares numbers, such as `<= 100`."""
-    return bool(_comparisons(pattern))
-
-
-def can_match_number(pattern: str) -> bool:
-    """Return whether some number fits a pattern."""
-    return bool(_comparisons(pattern)) or "*" in pattern or _number(pattern) is not None
-
-
 def is_date(value: Any) -> bool:
     """Return whether a value is a date, with or without a time."""
     if not isinstance(value, str) or "-" not in value:

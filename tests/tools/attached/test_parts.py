@@ -2,6 +2,7 @@
 
 import base64
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ from langchain_core.messages import AIMessage, HumanMessage
 from support.pictures import data_url, png
 
 from packetgate.state.errors import RequestError
+from packetgate.state.sections import Attachment
+from packetgate.tools.attached.media import MAX_PICTURE_BYTES, picture_type, stored_picture
 from packetgate.tools.attached.parts import extract_files, message_part
-from packetgate.tools.text.result_store import ResultStore
+from packetgate.tools.text.result_store import ResultStore, session_results
 
 CAT = png(shade=7)
 ENCODED = base64.b64encode(CAT).decode()
@@ -86,6 +89,10 @@ REFUSED = {
     "an unknown part": ({"type": "hologram"}, "a part of type 'hologram' cannot be read"),
     "a picture in words": ({"type": "image_url", "image_url": {"url": "data:image/png,cat"}}, "cannot be read"),
     "too large": ({"type": "image", "base64": "A" * 11_000_000, "mime_type": "image/png"}, "is larger than 5.0 MB"),
+    "a large picture": (
+        {"type": "image", "base64": base64.b64encode(CAT.ljust(MAX_PICTURE_BYTES + 1)).decode()},
+        "it has 5.0 MB, the limit is 5.0 MB",
+    ),
     "another kind": ({"type": "file", "base64": base64.b64encode(b"\xff\0").decode()}, "neither text in UTF-8 nor a"),
 }
 
@@ -109,3 +116,34 @@ def test_without_a_store_pictures_are_refused_and_texts_are_not() -> None:
     assert extract_files([HumanMessage([text])], None, "s")[1][0].text == "Ask."
     with pytest.raises(RequestError, match=r"a\.png cannot be stored"):
         extract_files([HumanMessage([picture])], None, "s")
+
+
+@pytest.mark.parametrize(
+    ("start", "kind"),
+    [
+        (CAT, "image/png"),
+        (b"GIF89a", "image/gif"),
+        (b"\xff\xd8\xff", "image/jpeg"),
+        (b"RIFF1234WEBP", "image/webp"),
+        (b"RIFF1234WAVE", ""),
+        (b"%PDF-", ""),
+    ],
+)
+def test_the_first_bytes_say_what_is_a_picture(start: bytes, kind: str) -> None:
+    assert picture_type(start) == kind
+
+
+def test_only_unchanged_pictures_of_the_session_are_returned(tmp_path: Path) -> None:
+    kept, data = ResultStore(tmp_path), png()
+    with session_results("one"):
+        handle = kept.keep(data)
+    known = {"mime_type": "image/png", "size": len(data), "sha256": sha256(data).hexdigest()}
+    one = Attachment(name="a.png", handle=handle, **known)
+    assert stored_picture(one, kept, "one") == data
+    assert stored_picture(one, kept, "another") is None
+    assert stored_picture(one.model_copy(update={"mime_type": "image/gif"}), kept, "one") is None
+    (file,) = [file for file in tmp_path.rglob("*") if file.is_file()]
+    file.write_bytes(png(shade=9))
+    assert stored_picture(one, kept, "one") is None
+    file.unlink()
+    assert stored_picture(one, kept, "one") is None

@@ -63,7 +63,6 @@ BAD: list[tuple[str, bytes, tuple[str, ...]]] = [
     ("too many of a kind", b"[contexts.a]\nrecent_tools = 9", ("contexts.a.recent_tools:",)),
     ("two words", b"[categories]\nbees = ['queen bee']", ("categories.bees.0:",)),
     ("a task without tools", b"[tasks.a]\npatterns = ['a']", ("tasks.a.tools:",)),
-    ("chains", b"[chains.a]\ndescription = 'a'", ("chains: no longer supported", "one tool of your own server")),
     ("no boolean", b"[tools.a]\nexternal = 'yes'", ("tools.a.external:",)),
 ]
 
