@@ -171,7 +171,8 @@ class FileOperations:
             yield
 
     def _settle_killed(self, store: UndoStore) -> None:
-        for change in store.unfinished(str(self._root.path)):
+        root = str(self._root.path)
+        for change in (one for one in store.changes("started") if one.root == root):
             with suppress(ToolFailure):  # a path that cannot be reached may be reachable later
                 now = [self.state_of(self._root.path / name) for name in change.paths]
                 after = [change.after, change.before] if change.destination else [change.after]

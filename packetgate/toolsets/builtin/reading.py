@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from packetgate.state.printing import byte_size, counted
 from packetgate.state.routing import Risk
@@ -35,6 +36,7 @@ Order = Literal["name", "largest", "smallest", "newest", "oldest"]
 _Folder = Annotated[str, Field(description="The folder to look in, for example docs. Left out: the working folder.")]
 _Sorted = Annotated[Order, Field(description="What comes first: by name, the largest, smallest, newest or oldest.")]
 _MaxResults = Annotated[int, Field(ge=1, le=1_000, description="Most results to return, for example 3 for the top 3.")]
+_Day = date | SkipJsonSchema[None]
 _Hidden = Annotated[bool, Field(description="Also show hidden files, whose names begin with a dot.")]
 
 
@@ -172,11 +174,9 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         larger_than: Annotated[int, Field(ge=0, description="Only files of more bytes, as 1000000 for 1 MB.")] = 0,
         smaller_than: Annotated[int, Field(ge=0, description="Only files of fewer bytes. 0: any size.")] = 0,
         changed_after: Annotated[
-            date | None, Field(description="Only files changed on this day or later, as 2026-01-31.")
+            _Day, Field(description="Only files changed on this day or later, as 2026-01-31.")
         ] = None,
-        changed_before: Annotated[
-            date | None, Field(description="Only files changed before this day, as 2026-01-31.")
-        ] = None,
+        changed_before: Annotated[_Day, Field(description="Only files changed before this day, as 2026-01-31.")] = None,
         changed_within_days: Annotated[
             int, Field(ge=0, le=36_500, description="Only files changed in so many days: 1 is today, 7 this week.")
         ] = 0,
@@ -198,19 +198,16 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
             nearest = matches.nearest
         days = timedelta(days=changed_within_days - 1)
         first_day = max(changed_after or date.min, date.today() - days if changed_within_days else date.min)
-        is_filtered = bool(larger_than or smaller_than or changed_before) or first_day != date.min
-        matching = [
-            row
-            for row in rows
-            if (
-                row.is_file
-                and row.size > (larger_than or -1)
-                and row.size < (smaller_than or math.inf)
+        if larger_than or smaller_than or changed_before or first_day != date.min:
+            matching = [
+                row
+                for row in rows
+                if row.is_file
+                and (larger_than or -1) < row.size < (smaller_than or math.inf)
                 and first_day <= row.changed.date() < (changed_before or date.max)
-                if is_filtered
-                else name != "*" or not row.is_folder
-            )
-        ]
+            ]
+        else:
+            matching = [row for row in rows if name != "*" or not row.is_folder]
         where = f"{root.label(real_path)}{'' if name == '*' else f', named like {name}'}"
         answer = _answer(matching, where, skipped, sort, max_results)
         hint = f" Nearest: {', '.join(nearest)}" if nearest and not rows else ""

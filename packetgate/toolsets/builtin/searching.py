@@ -67,11 +67,15 @@ def searching_tools(root: Root, corpus: Corpus) -> tuple[BuiltinTool, ...]:
         more = [f"[not searched: {skipped_text(skipped)}]"] if skipped.total() else []
         if places:
             shown = [place._replace(text=place.text[:_LINE_CHARS]) for place in places[:max_results]]
-            rows = [dict(zip(Passage._fields[:4], place, strict=False)) for place in shown]
-            lines = _lines(query, places, max_results, searched)
+            cut = f", the first {max_results:,}" if max_results < len(places) else ""
+            in_files = counted(len({place.path for place in places}), "file")
+            lines = [f"{query!r} is in {counted(len(places), 'place')} in {in_files}, searching {searched}{cut}:"]
+            lines += [f"{place.path}:{place.first_line}: {shorten(place.text, _LINE_CHARS)}" for place in shown]
             if len(places) == 1 and len(passage := _around(root, places[0])) <= _PASSAGE_CHARS:
                 lines = [f"{query!r} is in {places[0].path}, line {places[0].first_line}:", passage]
-            return ToolAnswer("\n".join([*lines, *more]), {"found": len(places), "places": rows})
+            return ToolAnswer(
+                "\n".join([*lines, *more]), {"found": len(places), "places": [one._asdict() for one in shown]}
+            )
         nearest = _nearest_passages(corpus, query, root.name(real_path), pattern)
         head = f"NO EXACT MATCH for {query!r} in {searched}.{' Nearest passages:' if nearest else ''}"
         data = {"found": 0, "places": [], "nearest": [hit._asdict() for hit in nearest]}
@@ -190,13 +194,6 @@ def _places_of(path: str, text: str, phrase: re.Pattern[str]) -> list[Passage]:
         begin, stop = text.rfind("\n", 0, start) + 1, text.find("\n", end)
         places.setdefault(lines, Passage(path, *lines, text[begin : stop if stop >= 0 else None]))
     return [*places.values()]
-
-
-def _lines(query: str, places: list[Passage], limit: int, searched: str) -> list[str]:
-    cut = f", the first {limit:,}" if limit < len(places) else ""
-    where = f"{counted(len(places), 'place')} in {counted(len({place.path for place in places}), 'file')}"
-    lines = [f"{place.path}:{place.first_line}: {shorten(place.text, _LINE_CHARS)}" for place in places[:limit]]
-    return [f"{query!r} is in {where}, searching {searched}{cut}:", *lines]
 
 
 def _around(root: Root, place: Passage) -> str:

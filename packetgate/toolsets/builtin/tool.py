@@ -81,9 +81,10 @@ class BuiltinTool:
         schema = self._arguments.json_schema()
         properties: dict[str, dict[str, Any]] = schema["properties"]
         has_dry_run = properties.pop("dry_run", None) is not None
-        for name, described in properties.items():
+        for described in properties.values():
             del described["title"]
-            properties[name] = _without_null(described)
+            if described.get("default", "") is None:  # null only means that the argument is left out
+                del described["default"]
         full = cleandoc(self.function.__doc__ or "")
         return ToolSpec(
             name=f"{server}.{self.name}",
@@ -103,19 +104,14 @@ class BuiltinTool:
             returns_private=self.risk is not Risk.WRITE,
             resolve_arguments=self._resolve_arguments if self.paths else self.resolve,
             derived_parameters=tuple(sorted(self.derived_parameters)),
-            paths_exist=(lambda params: all(path_parameter.path_exists(params) for path_parameter in self.paths))
-            if self.paths
-            else None,
+            paths_exist=(lambda params: all(one.path_exists(params) for one in self.paths)) if self.paths else None,
             path_certainty=self._path_certainty if self.paths else None,
         )
 
     def _path_certainty(self, parameter: str, word: str) -> float:
         if parameter == self.kind_parameter:
             return float(bool(suffixes_by_kind(word)))
-        return next(
-            (path_parameter.certainty(word) for path_parameter in self.paths if path_parameter.parameter == parameter),
-            0.0,
-        )
+        return sum(one.certainty(word) for one in self.paths if one.parameter == parameter)
 
     def _resolve_arguments(self, params: dict[str, Any]) -> dict[str, Any]:
         for path_parameter in self.paths:
@@ -138,10 +134,3 @@ class BuiltinTool:
             task = " ".join([self.name.replace("_", " "), str(params.get("path", ""))]).rstrip()
             raise ToolFailure(f"cannot {task}: {error.strerror or error}") from error
         return ToolAnswer(result) if isinstance(result, str) else result
-
-
-def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    options = [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
-    if len(options) != 1 or schema.get("default", "") is not None:
-        return schema
-    return {**options[0], **{name: value for name, value in schema.items() if name not in ("anyOf", "default")}}

@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -39,14 +39,11 @@ Kind = Literal["absent", "file", "link", "folder"]
 Status = Literal["started", "done", "unknown"]
 Execute = Callable[..., sqlite3.Cursor]
 
-_TABLES = """
+_TABLE = """
 PRAGMA secure_delete = ON;
-CREATE TABLE IF NOT EXISTS changes (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, status TEXT NOT NULL, change TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS changes_sessions ON changes (session, number);
-CREATE TABLE IF NOT EXISTS contents (
-    session TEXT NOT NULL, digest TEXT NOT NULL, content BLOB NOT NULL, UNIQUE (session, digest)
+CREATE TABLE IF NOT EXISTS records (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, status TEXT NOT NULL, change TEXT NOT NULL,
+    content BLOB
 );
 """
 
@@ -218,63 +215,55 @@ class UndoStore:
             file = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise self._failure(error) from error
+        until = time.monotonic() + _LOCK_PATIENCE_S
         try:
-            until = time.monotonic() + _LOCK_PATIENCE_S
             while True:
-                try:
+                with suppress(BlockingIOError):
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    self._held.here = True
                     break
-                except BlockingIOError as error:
-                    if time.monotonic() > until:
-                        raise ToolFailure(
-                            "another process of Packetgate is changing files: nothing was changed, try again"
-                        ) from error
-                    time.sleep(_RETRY_S)
-            self._held.here = True
-            try:
-                yield True
-            finally:
-                self._held.here = False
-                fcntl.flock(file, fcntl.LOCK_UN)  # a forked process may hold the descriptor too
+                if time.monotonic() > until:
+                    raise ToolFailure("another process of Packetgate is changing files: nothing was changed, try again")
+                time.sleep(_RETRY_S)
+            yield True
         finally:
+            self._held.here = False
+            fcntl.flock(file, fcntl.LOCK_UN)  # a forked process may hold the descriptor too
             os.close(file)
 
     def begin(self, change: Change, content: bytes | None) -> Change:
         """Record a change of the running call that is about to run, with the content that it replaces."""
         change = replace(change, session=running_session(), call_id=running_call_id())
-        digest = change.before.digest
+        row = (change.session, change.status, _CHANGE.dump_json(change).decode(), content)
         with self._transaction() as execute:
-            if content is not None:
-                execute("DELETE FROM contents WHERE session = ? AND digest = ?", (change.session, digest))
-                execute("INSERT INTO contents VALUES (?, ?, ?)", (change.session, digest, content))
-                self._prune(execute)
-            row = (change.session, change.status, _CHANGE.dump_json(change).decode())
-            number = execute("INSERT INTO changes (session, status, change) VALUES (?, ?, ?)", row).lastrowid
+            number = execute(
+                "INSERT INTO records (session, status, change, content) VALUES (?, ?, ?, ?)", row
+            ).lastrowid
+            total = 0
+            sizes = execute("SELECT number, length(content) FROM records WHERE content NOTNULL ORDER BY number DESC")
+            for old, size in sizes.fetchall():
+                total += size
+                if total > MAX_TOTAL_BYTES:
+                    execute("UPDATE records SET content = NULL WHERE number = ?", (old,))
         return replace(change, number=int(number or 0))
 
     def finish(self, change: Change, status: Status = "done") -> None:
         """Record how a change ended."""
         with self._transaction() as execute:
-            execute("UPDATE changes SET status = ? WHERE number = ?", (status, change.number))
+            execute("UPDATE records SET status = ? WHERE number = ?", (status, change.number))
 
     def drop(self, change: Change) -> None:
         """Delete the record of a change that did not happen."""
         with self._transaction() as execute:
-            execute("DELETE FROM changes WHERE number = ?", (change.number,))
+            execute("DELETE FROM records WHERE number = ?", (change.number,))
 
-    def unfinished(self, root: str) -> list[Change]:
-        """Return the changes below a root without a recorded end."""
-        return [change for change in self._read("WHERE status = 'started'") if change.root == root]
-
-    def changes(self) -> list[Change]:
-        """Return all recorded changes, oldest first."""
-        return self._read("")
-
-    def _read(self, condition: str) -> list[Change]:
+    def changes(self, status: Status | None = None) -> list[Change]:
+        """Return the recorded changes, or those of one status, oldest first."""
         if not self._path.exists():
             return []
         with self._transaction() as execute:
-            rows = execute(f"SELECT number, status, change FROM changes {condition} ORDER BY number").fetchall()  # noqa: S608
+            query = "SELECT number, status, change FROM records WHERE status = coalesce(?, status) ORDER BY number"
+            rows = execute(query, (status,)).fetchall()
         try:
             return [replace(_CHANGE.validate_json(text), number=number, status=status) for number, status, text in rows]
         except ValidationError as error:
@@ -283,27 +272,16 @@ class UndoStore:
     def content(self, change: Change) -> bytes | None:
         """Return the content that a change replaced; None if it is not stored any more."""
         with self._transaction() as execute:
-            row = execute(
-                "SELECT content FROM contents WHERE session = ? AND digest = ?", (change.session, change.before.digest)
-            ).fetchone()
-        return bytes(row[0]) if row else None
+            row = execute("SELECT content FROM records WHERE number = ?", (change.number,)).fetchone()
+        return bytes(row[0]) if row and row[0] is not None else None
 
     def forget(self, session: str) -> None:
         """Erase the changes of a session and of its parked calls, with the stored contents."""
         if not self._path.exists():
             return
+        condition = "session = ? OR (? LIKE 'proxy-%' AND substr(session, 1, length(?) + 1) = ? || '-')"
         with self._transaction() as execute:
-            for table in ("changes", "contents"):
-                condition = "session = ? OR (? LIKE 'proxy-%' AND substr(session, 1, length(?) + 1) = ? || '-')"
-                execute(f"DELETE FROM {table} WHERE {condition}", (session,) * 4)  # noqa: S608
-
-    def _prune(self, execute: Execute) -> None:
-        sizes = execute("SELECT rowid, length(content) FROM contents ORDER BY rowid DESC").fetchall()
-        total = 0
-        for row, size in sizes:
-            total += size
-            if total > MAX_TOTAL_BYTES:
-                execute("DELETE FROM contents WHERE rowid = ?", (row,))
+            execute(f"DELETE FROM records WHERE {condition}", (session,) * 4)  # noqa: S608
 
     @contextmanager
     def _transaction(self) -> Iterator[Execute]:
@@ -317,7 +295,7 @@ class UndoStore:
         try:
             if connection.execute("PRAGMA auto_vacuum").fetchone() == (0,):  # setting it again is a write each time
                 connection.execute("PRAGMA auto_vacuum = FULL")
-            connection.executescript(_TABLES)
+            connection.executescript(_TABLE)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("BEGIN IMMEDIATE")
             yield connection.execute

@@ -17,13 +17,6 @@ OFFICE = [
 ]
 
 
-def test_tools_are_sorted_by_name():
-    names = ["b.two", "a.zed", "b.one", "a.ten"]
-    assert list(Catalogue([a_tool(name) for name in names])) == sorted(names)
-    assert list(Catalogue([a_tool(name) for name in reversed(names)])) == sorted(names)
-    assert list(Catalogue()) == []
-
-
 FILES, NOTES = tuple(files_catalogue()), ("notes.write_note", "evil.notes_read_note")
 SPELLINGS = ("files.read_file", "read_file", "ReadFile", "files/read_file", "FILES.READ_FILE", "files__read_file")
 UNKNOWN = ("", "file", "read", "files", "files.read", "mail.read_file", "!!!", "読む", "read_me")
@@ -53,7 +46,6 @@ def test_unambiguous_spellings_of_a_name_are_resolved(tools: tuple[str, ...], na
     ("name", "nearest"),
     [
         ("files.reed_file", "files.read_file"),
-        ("files.file_reading", "files.read_file"),
         ("run", "shell.run_command"),
         ("commands", "shell.run_command"),
         ("filesystem.write", "files.write_file"),
@@ -61,15 +53,6 @@ def test_unambiguous_spellings_of_a_name_are_resolved(tools: tuple[str, ...], na
 )
 def test_the_most_similar_name_comes_first(name: str, nearest: str):
     assert files_catalogue().similar_names(name)[0] == nearest
-
-
-def test_similar_names_are_limited_and_not_repeated():
-    catalogue = Catalogue([a_tool(f"files.read_file_{i}") for i in range(50)])
-    nearest = catalogue.similar_names("files.read_file", limit=7)
-    assert len(nearest) == len(set(nearest)) == 7
-    assert nearest == catalogue.similar_names("files.read_file", limit=7)
-    assert files_catalogue().similar_names("xyzzy") == ()
-    assert Catalogue().similar_names("read") == ()
 
 
 def test_permanent_tools_are_in_the_order_of_their_patterns():
@@ -119,12 +102,6 @@ def test_an_updated_catalogue_keeps_the_preferences():
     assert catalogue["mail.send_letter"].brief == "Post it."
     assert catalogue.with_tools(catalogue.values())["mail.send_letter"] == catalogue["mail.send_letter"]
     assert catalogue.with_tools(OFFICE[:4]).permanent == ()
-
-
-def test_the_ledger_is_cached():
-    catalogue = Catalogue(OFFICE)
-    assert catalogue.ledger is catalogue.ledger
-    assert catalogue.with_tools(OFFICE).ledger == catalogue.ledger != catalogue.with_tools(OFFICE[1:]).ledger
 
 
 def test_a_limited_catalogue_keeps_the_preferences():

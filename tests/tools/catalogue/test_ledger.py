@@ -1,7 +1,5 @@
 """The capabilities ledger is short and stable, and counts every tool."""
 
-from dataclasses import replace
-
 import pytest
 from support.data_folder import read_rows
 from support.tool_specs import a_tool, files_catalogue
@@ -11,7 +9,6 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.ledger import (
     FULL_TOKENS,
     LONG_TOKENS,
-    NO_SERVERS,
     SHORT_TOKENS,
     capabilities_ledger,
     primary_tools,
@@ -37,10 +34,6 @@ def test_a_line_for_each_server_with_counts_categories_and_primary_tools():
         "- odd (1 tool); frobnicate",
         "- shell (1 tool): commands 1; run_command",
     ]
-
-
-def test_a_ledger_without_tools_says_so():
-    assert Catalogue().ledger == Catalogue().long_ledger == NO_SERVERS
 
 
 def test_permanent_tools_are_named_first():
@@ -99,13 +92,6 @@ def test_a_larger_catalogue_has_fewer_names_then_fewer_categories_then_a_line_fo
     assert len(crowd.splitlines()) == len(KINDS)
     assert crowd.splitlines()[0] == "- audio (400 tools): server_0000, server_0001, ..."
     assert crowd.splitlines()[-1].startswith("- other (400 tools): server_0000, ")
-
-
-def test_long_names_are_cut():
-    tools = [a_tool(f"{'s' * 200}{i:03}.{'t' * 300}{i}") for i in range(100)]
-    assert estimated_tokens(Catalogue(tools).ledger) <= SHORT_TOKENS
-    kinds = [replace(tool, assigned_category=f"{'k' * 100}{i}") for i, tool in enumerate(tools)]
-    assert estimated_tokens(Catalogue(kinds).ledger) <= SHORT_TOKENS
 
 
 @pytest.mark.data_sets

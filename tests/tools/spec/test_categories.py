@@ -4,7 +4,7 @@ import pytest
 from support.tool_specs import a_tool
 
 from packetgate.ranking.subject import subject_of
-from packetgate.tools.spec.categories import CATEGORY_WORDS, TEXT_ART, categories_in, category_of
+from packetgate.tools.spec.categories import TEXT_ART, category_of
 
 TOOLS = [
     ("studio.make_picture", "Make one from words.", "images"),
@@ -43,10 +43,6 @@ def test_a_name_or_a_tag_outweighs_the_server_and_the_server_the_description():
     assert category() == ""
 
 
-def test_categories_of_the_user_are_applied():
-    assert replace(a_tool("office.list_tasks"), assigned_category="chores").category == "chores"
-
-
 @pytest.mark.parametrize(
     ("request_", "categories"),
     [
@@ -61,7 +57,3 @@ def test_categories_of_the_user_are_applied():
 )
 def test_the_words_of_a_request_give_its_categories(request_: str, categories: set[str]):
     assert subject_of(request_).categories == categories
-
-
-def test_all_words_of_categories_are_lower_case():
-    assert all(categories_in([word]) and word == word.lower() for word in CATEGORY_WORDS)

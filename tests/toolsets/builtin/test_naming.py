@@ -51,20 +51,7 @@ FOUND = {
     "notes of the meeting": "notes/meeting-notes.txt",
     "to-do list": "notes/todo.txt",
 }
-UNCLEAR = [
-    "same.txt",
-    "plan_3.md",
-    "plan",
-    "chapter_b.txt",
-    "hidden.txt",
-    "env",
-    "server",
-    "server.pem",
-    "xyz",
-    "",
-    "../x",
-    "*",
-]
+UNCLEAR = ["same.txt", "plan_3.md", "plan", "chapter_b.txt", "hidden.txt", "env", "server.pem", "xyz", "", "../x", "*"]
 
 
 async def test_a_file_is_found_by_an_inexact_name(checked):
@@ -87,29 +74,27 @@ async def test_an_existing_path_is_never_replaced(checked, files):
     assert checked("ai.read", path=str(files / "data" / "budget.csv")).params == {"path": "data/budget.csv"}
 
 
-MEANT: list[tuple[str, dict[str, str], dict[str, str]]] = [
-    ("ai.list", {"path": "Data"}, {"path": "data"}),
-    ("ai.count", {"path": "budget.csv"}, {"path": "data/budget.csv"}),
-    ("ai.search", {"query": "x", "path": "todo"}, {"query": "x", "path": "notes/todo.txt"}),
-    ("ai.append", {"path": "todo", "text": "x"}, {"path": "notes/todo.txt", "text": "x"}),
-    ("ai.delete", {"path": "todo"}, {"path": "notes/todo.txt"}),
-    ("ai.move", {"path": "todo", "destination": "x/"}, {"path": "notes/todo.txt", "destination": "x/"}),
-    ("ai.write", {"path": "todo", "content": "x"}, {"path": "todo", "content": "x"}),
-    ("ai.make_folder", {"path": "dat"}, {"path": "dat"}),
-    (
-        "ai.write",
-        {"path": "the readme", "content": "x", "mode": "overwrite"},
-        {"path": "README.md", "content": "x", "mode": "overwrite"},
-    ),
-    ("ai.delete", {"path": "bugdet.csv"}, {"path": "bugdet.csv"}),
-    ("ai.delete", {"path": "other/main.py"}, {"path": "other/main.py"}),
-    ("ai.delete", {"path": "DATA/budget.csv"}, {"path": "data/budget.csv"}),
-    ("ai.copy", {"path": "redme", "destination": "x/"}, {"path": "redme", "destination": "x/"}),
+MEANT = [
+    ("ai.list", {"path": "Data"}, "data"),
+    ("ai.count", {"path": "budget.csv"}, "data/budget.csv"),
+    ("ai.search", {"query": "x", "path": "todo"}, "notes/todo.txt"),
+    ("ai.append", {"path": "todo", "text": "x"}, "notes/todo.txt"),
+    ("ai.delete", {"path": "todo"}, "notes/todo.txt"),
+    ("ai.move", {"path": "todo", "destination": "x/"}, "notes/todo.txt"),
+    ("ai.write", {"path": "todo", "content": "x"}, "todo"),
+    ("ai.make_folder", {"path": "dat"}, "dat"),
+    ("ai.write", {"path": "the readme", "content": "x", "mode": "overwrite"}, "README.md"),
+    # strict: what is moved or deleted is never guessed
+    ("ai.delete", {"path": "bugdet.csv"}, "bugdet.csv"),
+    ("ai.delete", {"path": "other/main.py"}, "other/main.py"),
+    ("ai.delete", {"path": "DATA/budget.csv"}, "data/budget.csv"),
+    ("ai.copy", {"path": "redme", "destination": "x/"}, "redme"),
 ]
 
 
 async def test_every_tool_resolves_its_paths(checked):
-    assert [(tool, params, checked(tool, **params).params) for tool, params, _ in MEANT] == MEANT
+    for tool, params, path in MEANT:
+        assert checked(tool, **params).params == {**params, "path": path}, tool
 
 
 async def test_a_resolved_destination_keeps_its_slashes(checked, files):

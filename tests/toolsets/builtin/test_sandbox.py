@@ -130,14 +130,6 @@ async def test_the_network_is_blocked_unless_allowed(run):
         assert (await run(sys.executable, "-c", code, port, network=True)).endswith("reached")
 
 
-async def test_the_loopback_of_the_sandbox_works(run):
-    code = (
-        "import socket; s = socket.create_server(('127.0.0.1', 0)); "
-        "socket.create_connection(s.getsockname()); print('reached')"
-    )
-    assert (await run(sys.executable, "-c", code)).endswith("reached")
-
-
 @pytest.mark.parametrize("mode", MODES)
 async def test_common_programs_work(run, folder):
     (folder / "Makefile").write_text("all:\n\t@echo made > made\n")
@@ -151,15 +143,6 @@ async def test_common_programs_work(run, folder):
     for name, argv in commands.items():
         if shutil.which(argv[0]) and (name not in {"git", "make"} or shutil.which(name)):
             assert (await run(*argv)).endswith("works"), name
-
-
-@pytest.mark.parametrize("mode", MODES)
-async def test_failures_are_the_same_with_and_without_a_sandbox(run, folder):
-    (folder / "plain.txt").write_text("text")
-
-    assert "cannot run 'no-such-thing': no such program" in await run("no-such-thing")
-    assert "cannot run './plain.txt': Permission denied" in await run("./plain.txt")
-    assert "Ended by signal 11" in await run("sh", "-c", "kill -SEGV $$")
 
 
 @pytest.mark.parametrize("bwrap", ["", "exit 1"], ids=["not installed", "not allowed"])

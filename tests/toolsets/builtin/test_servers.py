@@ -1,5 +1,4 @@
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding
 from support.builtin_tools import ALL, READS, WRITES
 
 from packetgate.state.routing import Risk
@@ -36,12 +35,6 @@ async def test_tools_state_their_risk_reach_and_dry_run(folder, tmp_path, tool, 
     spec = (await tools_of(builtin_servers(folder, undo=UndoStore(tmp_path / "undo.db"))))[tool]
 
     assert (spec.risk, spec.has_dry_run, spec.is_external) == (risk, has_dry_run, is_external)
-
-
-async def test_a_query_with_embeddings_reaches_outside(folder):
-    tools = await tools_of(builtin_servers(folder, DeterministicFakeEmbedding(size=8)))
-
-    assert tools["embedding.query"].open_world is True
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from support.programs import require
 from support.undo_desk import UndoDesk
 
 from packetgate.tools.text.result_store import session_results
@@ -117,32 +116,29 @@ def test_a_change_inside_a_moved_folder_stops_the_undo_of_the_move(desk: UndoDes
     assert inside[:8] in desk.refused(change=moved)
 
 
-def _replace_by_folder(path: Path) -> None:
+def _replace(path: Path, by: str) -> None:
     path.unlink()
-    path.mkdir()
-
-
-def _replace_by_link(path: Path) -> None:
-    (path.parent / "elsewhere").write_text("two", encoding="utf-8")
-    path.unlink()
-    path.symlink_to("elsewhere")
+    if by == "a folder":
+        path.mkdir()
+    elif by:
+        (path.parent / "elsewhere").write_text("two", encoding="utf-8")
+        path.symlink_to("elsewhere")
 
 
 @pytest.mark.parametrize(
     ("meddle", "says"),
     [
         (lambda path: path.write_text("mine"), "has other content now"),
-        (Path.unlink, "does not exist any more"),
-        (_replace_by_folder, "is now a folder"),
-        (_replace_by_link, "is now a link"),
+        (lambda path: _replace(path, ""), "does not exist any more"),
+        (lambda path: _replace(path, "a folder"), "is now a folder"),
+        (lambda path: _replace(path, "a link"), "is now a link"),
     ],
 )
-@pytest.mark.parametrize("change", ["create", "overwrite", "edit", "move a file", "copy"])
+@pytest.mark.parametrize("change", ["create", "edit", "move a file", "copy"])
 def test_a_target_that_changed_since_is_refused(desk: UndoDesk, change: str, meddle, says: str) -> None:
     tool, arguments = CHANGES[change]
     desk.do(tool, **arguments)
-    change = desk.history.undoable[0]
-    meddle(desk.root / change.paths[-1])
+    meddle(desk.root / desk.history.undoable[0].paths[-1])
     assert says in desk.refused()
     assert says in str(desk.call("undo", dry_run=True).error)
 
@@ -176,24 +172,6 @@ def test_nothing_is_restored_through_a_link_or_into_a_folder_that_is_gone(desk: 
     (desk.root / "sub/deep").unlink()
     (desk.root / "sub/deep").write_text("a file")
     assert "cannot" in desk.refused()
-
-
-def test_a_hard_link_elsewhere_keeps_its_content(desk: UndoDesk, tmp_path: Path) -> None:
-    desk.do("edit", path="plan.txt", old_text="two", new_text="2")
-    os.link(desk.root / "plan.txt", tmp_path / "twin")
-    desk.do("undo")
-    assert (desk.root / "plan.txt").read_text() == "one\ntwo\n"
-    assert (tmp_path / "twin").read_text() == "one\n2\n"
-
-
-def test_a_folder_that_cannot_be_written_is_refused(desk: UndoDesk) -> None:
-    require("bwrap")
-    desk.do("delete", path="sub/deep/note.md")
-    deep = str(desk.root / "sub/deep")
-    reply, _ = desk.start("undo", inside=["bwrap", "--dev-bind", "/", "/", "--ro-bind", deep, deep]).communicate()
-    assert "Read-only file system" in reply
-    assert not (desk.root / "sub/deep/note.md").exists()
-    desk.do("undo")
 
 
 def test_a_file_that_is_too_large_is_not_stored(desk: UndoDesk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -354,7 +332,7 @@ def test_a_forked_process_does_not_keep_the_lock(desk: UndoDesk) -> None:
 def test_an_old_record_of_another_folder_is_left_alone(desk: UndoDesk, tmp_path: Path) -> None:
     desk.do("delete", path="plan.txt")
     with sqlite3.connect(desk.home / "undo.db") as database:
-        database.execute("UPDATE changes SET status = 'started'")
+        database.execute("UPDATE records SET status = 'started'")
     (tmp_path / "other").mkdir()
     other = UndoDesk(tmp_path / "other")
     other.store._path = desk.store._path
@@ -366,7 +344,7 @@ def test_an_old_record_of_another_folder_is_left_alone(desk: UndoDesk, tmp_path:
 def test_a_change_whose_end_cannot_be_recorded_is_reported_and_undone(desk: UndoDesk) -> None:
     desk.do("append", path="plan.txt", text="three")
     with sqlite3.connect(desk.home / "undo.db") as database:
-        database.execute("CREATE TRIGGER full BEFORE UPDATE ON changes BEGIN SELECT RAISE(FAIL, 'disk full'); END")
+        database.execute("CREATE TRIGGER full BEFORE UPDATE ON records BEGIN SELECT RAISE(FAIL, 'disk full'); END")
     database.close()
     assert "Appended" in desk.call("append", path="plan.txt", text="four").output, "the file was changed"
     with sqlite3.connect(desk.home / "undo.db") as database:
