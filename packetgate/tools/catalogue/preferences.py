@@ -181,20 +181,17 @@ class Preferences(ConfigTable):
     def unmatched_patterns(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
         """Return the patterns that match none of these tool names, each as (setting, pattern)."""
         known = list(names)
-        patterns = [
-            *(("permanent", pattern) for pattern in self.permanent),
-            *((f"contexts.{name}", pattern) for name, own in self.contexts.items() for pattern in own.permanent),
-            *((f"users.{name}", pattern) for name, own in self.users.items() for pattern in own.permanent),
-            *((f"tasks.{name}", pattern) for name, task in self.tasks.items() for pattern in task.tools),
-            *((f"pools.{context}", pattern) for context, patterns in self.pools.items() for pattern in patterns),
-            *(("tools", pattern) for pattern in self.tools),
-            *(
-                (f"policy.rules.{number}", pattern)
-                for number, rule in enumerate(self.policy.rules)
-                for pattern in rule.patterns
-            ),
-        ]
-        return tuple((setting, pattern) for setting, pattern in patterns if not matching_names([pattern], known))
+        patterns: dict[str, Iterable[str]] = {
+            "permanent": self.permanent,
+            **{f"contexts.{name}": own.permanent for name, own in self.contexts.items()},
+            **{f"users.{name}": own.permanent for name, own in self.users.items()},
+            **{f"tasks.{name}": task.tools for name, task in self.tasks.items()},
+            **{f"pools.{context}": tools for context, tools in self.pools.items()},
+            "tools": self.tools,
+            **{f"policy.rules.{number}": rule.patterns for number, rule in enumerate(self.policy.rules)},
+        }
+        every = ((setting, pattern) for setting, own in patterns.items() for pattern in own)
+        return tuple((setting, pattern) for setting, pattern in every if not matching_names([pattern], known))
 
 
 def matching_names(patterns: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:

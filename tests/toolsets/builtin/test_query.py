@@ -164,6 +164,11 @@ async def test_embeddings_find_the_meaning_and_embed_only_changed_files(query_em
     assert paths(found) == ["docs/car.md", "docs/gate.md"]
 
 
+def test_a_query_with_embeddings_reaches_outside(folder, embeddings):
+    specs = [builtin_servers(folder, one)["embedding"].tool_specs() for one in (None, embeddings)]
+    assert [spec.open_world for (spec,) in specs] == [False, True]
+
+
 async def test_if_the_embeddings_fail_words_are_searched(query_embedded, embeddings, library, monkeypatch):
     embeddings.broken = True
     found, text = await query_embedded("repair")
