@@ -109,14 +109,6 @@ class Change:
         """The changed paths."""
         return (self.path, self.destination) if self.destination else (self.path,)
 
-    def touches(self, other: "Change") -> bool:
-        """Whether both change the same path, or a path inside a path of the other."""
-        return self.root == other.root and any(
-            f"{one}/".startswith(f"{two}/") or f"{two}/".startswith(f"{one}/")
-            for one in self.paths
-            for two in other.paths
-        )
-
 
 _CHANGE = TypeAdapter(Change)
 
@@ -149,19 +141,6 @@ class History:
     def undoable(self) -> list[Change]:
         """The session's changes that are in effect and undo no other change, newest first."""
         return [change for change in reversed(self._own) if change.undoes is None and not self.is_undone(change)]
-
-    def later_changes(self, change: Change) -> list[Change]:
-        """Return the changes of all sessions that touched the paths of `change` later and are in effect."""
-        return [
-            later
-            for later in self.changes
-            if later.number > change.number and later.undoes is None and not self.is_undone(later)
-            if later.touches(change)
-        ]
-
-    def session_note(self, change: Change) -> str:
-        """Return a note on a change of another session; empty for a change of this session."""
-        return "" if self._scope in (None, _scope(change.session)) else ", in another session"
 
     def find(self, call_id: str, path: str = "") -> Change:
         """Return the session's change with this id, or prefix of an id; without one, the last change (of `path`).

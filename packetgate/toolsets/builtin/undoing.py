@@ -67,10 +67,6 @@ class Undo(FileOperations):
             change = next((known for known in history.changes if known.number == change.number), change)
             if history.is_undone(change):
                 raise ToolFailure(f"{change.label} is already undone")
-            if later := history.later_changes(change):
-                labels = "; ".join(f"{one.label}{history.session_note(one)}" for one in later[-3:])
-                more = f", and {len(later) - 3} more" if len(later) > 3 else ""
-                raise ToolFailure(f"later changes touched the same path: {labels}{more}. Undo them first")
             self._check_unchanged(change)
             if change.before.kind != "file" or change.destination:
                 return None
