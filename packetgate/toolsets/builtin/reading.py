@@ -24,7 +24,7 @@ from packetgate.toolsets.builtin.files import (
     read_bytes,
 )
 from packetgate.toolsets.builtin.paths import PathParameter, existing_path, matching_paths
-from packetgate.toolsets.builtin.tool import BuiltinTool, ExistingFile, ToolAnswer, WhichFiles
+from packetgate.toolsets.builtin.tool import BuiltinTool, ExistingFile, MaxResults, ToolAnswer, WhichFiles
 from packetgate.toolsets.builtin.tree import TreeEntry, name_pattern, skipped_text, walk
 
 _HINT_CHARS = 200
@@ -35,7 +35,6 @@ MAX_LINES = 2_000
 Order = Literal["name", "largest", "smallest", "newest", "oldest"]
 _Folder = Annotated[str, Field(description="The folder to look in, for example docs. Left out: the working folder.")]
 _Sorted = Annotated[Order, Field(description="What comes first: by name, the largest, smallest, newest or oldest.")]
-_MaxResults = Annotated[int, Field(ge=1, le=1_000, description="Most results to return, for example 3 for the top 3.")]
 _Day = date | SkipJsonSchema[None]
 _Hidden = Annotated[bool, Field(description="Also show hidden files, whose names begin with a dot.")]
 
@@ -143,7 +142,7 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         sort: _Sorted = "name",
         recursive: Annotated[bool, Field(description="Also what lies in the folders below.")] = False,
         hidden: _Hidden = False,
-        max_results: _MaxResults = 200,
+        max_results: MaxResults = 200,
     ) -> ToolAnswer:
         """List the files and folders in a folder, with size and date: what is there, as in a directory listing.
 
@@ -182,7 +181,7 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         ] = 0,
         sort: _Sorted = "name",
         hidden: _Hidden = False,
-        max_results: _MaxResults = 200,
+        max_results: MaxResults = 200,
     ) -> ToolAnswer:
         """Find files and folders by name, type, size or date: where is a file, which are largest, newest, oldest.
 

@@ -15,7 +15,7 @@ from packetgate.toolsets.builtin.corpus import Corpus, EmbeddingIndex, Passage
 from packetgate.toolsets.builtin.files import Root, ToolFailure, lines_of
 from packetgate.toolsets.builtin.paths import PathParameter, existing_path
 from packetgate.toolsets.builtin.reading import LineRange, read_text
-from packetgate.toolsets.builtin.tool import BuiltinTool, FileOrFolder, ToolAnswer, WhichFiles
+from packetgate.toolsets.builtin.tool import BuiltinTool, FileOrFolder, MaxResults, ToolAnswer, WhichFiles
 from packetgate.toolsets.builtin.tree import MAX_TOTAL_BYTES, TreeEntry, path_matcher, skipped_text, texts_below
 
 if TYPE_CHECKING:
@@ -44,9 +44,7 @@ def searching_tools(root: Root, corpus: Corpus) -> tuple[BuiltinTool, ...]:
         path: FileOrFolder = ".",
         pattern: WhichFiles = "*",
         match_case: _MatchCase = False,
-        max_results: Annotated[
-            int, Field(ge=1, le=1_000, description="Most results to return, for example 3 for the top 3.")
-        ] = 50,
+        max_results: MaxResults = 50,
     ) -> ToolAnswer:
         """Search inside files for a word or exact text, like grep: which files contain or mention it, on which line.
 
@@ -66,16 +64,14 @@ def searching_tools(root: Root, corpus: Corpus) -> tuple[BuiltinTool, ...]:
         searched = f"{counted(files, 'text file')} of {where}" if real_path.is_dir() else where
         more = [f"[not searched: {skipped_text(skipped)}]"] if skipped.total() else []
         if places:
-            shown = [place._replace(text=place.text[:_LINE_CHARS]) for place in places[:max_results]]
+            shown = [one._replace(text=one.text[:_LINE_CHARS])._asdict() for one in places[:max_results]]
             cut = f", the first {max_results:,}" if max_results < len(places) else ""
             in_files = counted(len({place.path for place in places}), "file")
             lines = [f"{query!r} is in {counted(len(places), 'place')} in {in_files}, searching {searched}{cut}:"]
-            lines += [f"{place.path}:{place.first_line}: {shorten(place.text, _LINE_CHARS)}" for place in shown]
+            lines += [f"{one.path}:{one.first_line}: {shorten(one.text, _LINE_CHARS)}" for one in places[:max_results]]
             if len(places) == 1 and len(passage := _around(root, places[0])) <= _PASSAGE_CHARS:
                 lines = [f"{query!r} is in {places[0].path}, line {places[0].first_line}:", passage]
-            return ToolAnswer(
-                "\n".join([*lines, *more]), {"found": len(places), "places": [one._asdict() for one in shown]}
-            )
+            return ToolAnswer("\n".join([*lines, *more]), {"found": len(places), "places": shown})
         nearest = _nearest_passages(corpus, query, root.name(real_path), pattern)
         head = f"NO EXACT MATCH for {query!r} in {searched}.{' Nearest passages:' if nearest else ''}"
         data = {"found": 0, "places": [], "nearest": [hit._asdict() for hit in nearest]}

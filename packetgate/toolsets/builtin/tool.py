@@ -33,6 +33,7 @@ WhichFiles = Annotated[
         description="Only files of such names: *.md for Markdown files, *.{jpg,png}, or a part of a name.",
     ),
 ]
+MaxResults = Annotated[int, Field(ge=1, le=1_000, description="Most results to return, for example 3 for the top 3.")]
 DryRun = Annotated[bool, Field(description="Only tell what would happen and change nothing. False does it.")]
 
 
