@@ -5,7 +5,6 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -72,16 +71,11 @@ class UndoDesk:
         assert self.tree() == before
         return result.error
 
-    def start(
-        self, tool: str, *, call_id: str = "", kill: str = "", inside: Sequence[str] = (), **arguments: str
-    ) -> subprocess.Popen[str]:
-        """Start a process that calls a tool; `kill="before unlink"` kills it before or after that system call.
-
-        `inside` is a command that runs it, such as `bwrap` with its options.
-        """
+    def start(self, tool: str, *, call_id: str = "", kill: str = "", **arguments: str) -> subprocess.Popen[str]:
+        """Start a process that calls a tool; `kill="before unlink"` kills it before or after that system call."""
         when, _, step = kill.partition(" ")
         pairs = [f"{name}={value}" for name, value in arguments.items()]
-        command = [*inside, sys.executable, "-c", _CHILD, str(self.place), call_id, when, step, tool, *pairs]
+        command = [sys.executable, "-c", _CHILD, str(self.place), call_id, when, step, tool, *pairs]
         paths = os.pathsep.join(sys.path)
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": paths})
 
