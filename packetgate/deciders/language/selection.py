@@ -1,7 +1,7 @@
 """Select calls with a language model, which calls offered tools or writes the selection as one JSON object."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -231,7 +231,7 @@ class ModelSelector:
 
     def _checked_calls(self, answer: ModelAnswer) -> tuple[list[WrittenCall], list[list[Correction]]]:
         written = [
-            without_needless_arguments(call, self._catalogue, self._sources)
+            without_needless_arguments(call, self._catalogue, lambda: self._sources)
             for call in answer.calls
             if call.name not in (ASK, SHOW)
         ]
@@ -243,10 +243,7 @@ class ModelSelector:
         """Return the problems of each call. A tool off the palette is no problem here: it widens the palette later."""
         self.checked = [self._checked_call(call) for call in calls]
         problems = [
-            []
-            if call.is_tool_miss
-            else list(call.problems or _placeholder_objections(call, self._catalogue, self._sources))
-            for call in self.checked
+            [] if call.is_tool_miss else [*(call.problems or self._placeholders(call))] for call in self.checked
         ]
         self.corrections += [problem for call_problems in problems for problem in call_problems]
         return problems
@@ -281,6 +278,27 @@ class ModelSelector:
             problem = Correction(tool_name=name, problem="invalid_value", message=message)
             return CheckedCall(name, {}, problems=(problem,))
         return repair_and_validate(name, call.arguments, palette, self._catalogue, call.written)
+
+    def _placeholders(self, call: CheckedCall) -> list[Correction]:
+        """Return an objection to each value that only repeats the name of its parameter, and is in no source."""
+        spec = self._catalogue[call.tool_name]
+        repeated = [
+            name
+            for name, value in call.params.items()
+            if isinstance(value, str) and words_of(value) == words_of(name)
+            if "enum" not in spec.parameters.get(name, {})
+        ]
+        origins = origins_of(call.params, spec, self._sources) if repeated else {}
+        return [
+            Correction(
+                tool_name=spec.name,
+                problem="placeholder",
+                message=f"`{spec.name}` needs a value for `{name}`, not its name: take it from the request, or "
+                "ask for it.",
+            )
+            for name in repeated
+            if origins[name].kind is OriginKind.NOBODY
+        ]
 
     def _selection_with_calls(self, answer: ModelAnswer, written: Sequence[WrittenCall]) -> Selection:
         calls = tuple(
@@ -354,7 +372,9 @@ def _correction_messages(calls: Sequence[WrittenCall], problems: Sequence[Sequen
     return [AIMessage("", tool_calls=tool_calls), *answers]
 
 
-def without_needless_arguments(call: WrittenCall, catalogue: Catalogue, sources: SourceTexts) -> WrittenCall:
+def without_needless_arguments(
+    call: WrittenCall, catalogue: Catalogue, sources: Callable[[], SourceTexts]
+) -> WrittenCall:
     """Return a call without needless optional arguments.
 
     Needless are default values, and values that the model was unsure of and that are in no source.
@@ -373,7 +393,8 @@ def without_needless_arguments(call: WrittenCall, catalogue: Catalogue, sources:
         for name, value in optional.items()
         if call.probabilities.get(name, 1.0) < SURE and name in spec.parameters and name not in needless
     }
-    origins, words = origins_of(unsure, spec, sources), {*words_in(sources.user.folded)}
+    origins = origins_of(unsure, spec, sources()) if unsure else {}
+    words = {*words_in(sources().user.folded)} if unsure else set()
     for name, value in unsure.items():
         value_words = {word for leaf in leaves(value) for word in words_of(str(leaf.value))}
         is_named = bool(value_words) and value_words <= words  # `pet_friendly` for "pet friendly"
@@ -392,15 +413,3 @@ def requested_calls(calls: Sequence[WrittenCall], request: str) -> Iterator[Writ
         if index < part_count or any(text and text in words for text in texts - used):
             yield call
         used |= texts
-
-
-def _placeholder_objections(call: CheckedCall, catalogue: Catalogue, sources: SourceTexts) -> Iterator[Correction]:
-    spec = catalogue[call.tool_name]
-    origins = origins_of(call.params, spec, sources)
-    for name, value in call.params.items():
-        repeats = isinstance(value, str) and words_of(value) == words_of(name)
-        if repeats and origins[name].kind is OriginKind.NOBODY and "enum" not in spec.parameters.get(name, {}):
-            message = (
-                f"`{spec.name}` needs a value for `{name}`, not its name: take it from the request, or ask for it."
-            )
-            yield Correction(tool_name=spec.name, problem="placeholder", message=message)
