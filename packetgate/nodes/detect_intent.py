@@ -19,10 +19,14 @@ async def detect_intent(
     packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: IntentDetector, toolbox: Toolbox
 ) -> PacketUpdate:
     """Detect the intent, and open a pass if the request needs a tool and the limit of passes allows another pass."""
-    settings, is_talk = packet.governance.settings, is_small_talk(packet.content.original_prompt)
+    settings = packet.governance.settings
+
+    def is_unserved() -> bool:
+        return not decision.needs_tool and settings.enabled and not is_small_talk(packet.content.original_prompt)
+
     decision = _decision_without_decider(packet, settings) or await decider(packet, toolbox, settings)
-    may_need_other = settings.enabled and not decision.needs_tool and packet.tool_routing is None and not is_talk
-    if may_need_other and toolbox.last_catalogue and any(one.state == "connecting" for one in toolbox.health()):
+    is_starting = bool(toolbox.last_catalogue) and any(server.state == "connecting" for server in toolbox.health())
+    if is_starting and packet.tool_routing is None and is_unserved():
         await toolbox.catalogue(wait_for_all=True)
         decision = await decider(packet, toolbox, settings)
     routing, capped = packet.tool_routing, False
@@ -30,8 +34,7 @@ async def detect_intent(
         routing = routing.next_pass() if routing else ToolRouting(max_reinjections=settings.max_reinjections)
         capped = routing.is_at_reinjection_limit
         routing = routing.stopped_at_limit() if capped else routing
-    reports_servers = not decision.needs_tool and settings.enabled and not is_talk
-    servers = toolbox.health() if reports_servers else ()  # otherwise build_palette reports the problems of servers
+    servers = toolbox.health() if is_unserved() else ()  # otherwise build_palette reports the problems of servers
     summary = f"needs a tool ({decision.access})" if decision.needs_tool else "needs no tool"
     summary += ", but the limit of passes is reached" if capped else ""
     return {
