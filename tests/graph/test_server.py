@@ -1,13 +1,17 @@
-"""`langgraph dev` serves the exported graph, and the LangGraph SDK talks to it over HTTP."""
+"""`langgraph dev` serves the exported graph with its assistants, and a router of the user's own."""
 
+import re
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from langgraph_sdk.client import LangGraphClient
-from support.langgraph_server import LangGraphServer, ask, reply
-
-ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text()
+from support.langgraph_server import GRAPH, LangGraphServer, ask, reply, said, serve_own_app
+from support.pages import ROOT
 
 
 def test_a_write_runs_after_approval(langgraph_server: LangGraphServer) -> None:
@@ -32,3 +36,99 @@ def test_a_write_runs_after_approval(langgraph_server: LangGraphServer) -> None:
 def test_a_configured_server_is_used(langgraph_server: LangGraphServer) -> None:
     _, packet = langgraph_server.talk(lambda client: ask(client, "Get the process number of the clock"))
     assert "process number " in packet["messages"][-1]["content"]
+
+
+READ, WRITE = "Read notes.txt", 'Write "hello" to assistant.txt'
+
+
+@dataclass(frozen=True)
+class Case:
+    """An assistant, a request, and the status of its first call after the run."""
+
+    context: dict[str, Any]
+    request: str
+    status: str | None
+    run: dict[str, Any] = field(default_factory=dict)
+    """The run's own context."""
+
+
+CASES = {
+    "lenient": Case({"confidence_threshold": 0.5}, READ, "executed"),
+    "strict": Case({"confidence_threshold": 0.99}, READ, "awaiting_confidence"),
+    "strict and silent": Case({"confidence_threshold": 0.99, "on_low_confidence": "skip"}, READ, "skipped"),
+    "writing": Case({"allow_write_tools": True}, WRITE, "awaiting_approval"),
+    "reading": Case({"allow_write_tools": False}, WRITE, "skipped"),
+    "switched off": Case({"enabled": False}, READ, None),
+    "the run's word counts": Case({"confidence_threshold": 0.99}, READ, "executed", run={"confidence_threshold": 0.5}),
+    "the rest is the assistant's": Case(
+        {"confidence_threshold": 0.99, "on_low_confidence": "skip"}, READ, "skipped", run={"max_reinjections": 2}
+    ),
+    "each field for itself": Case(
+        {"confidence_threshold": 0.99, "on_low_confidence": "skip"},
+        READ,
+        "awaiting_confidence",
+        run={"on_low_confidence": "ask"},
+    ),
+}
+
+
+@asynccontextmanager
+async def assistant(client: LangGraphClient, context: Any) -> AsyncIterator[str]:
+    """Create an assistant, and delete it afterwards."""
+    made = (await client.assistants.create(GRAPH, context=context))["assistant_id"]
+    try:
+        yield made
+    finally:
+        await client.assistants.delete(made)
+
+
+def status_of(packet: Any) -> str | None:
+    routing = packet["tool_routing"]
+    return (routing["past_calls"] + routing["calls"])[0]["status"] if routing else None
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_assistant_uses_its_context(langgraph_server: LangGraphServer, name: str) -> None:
+    case = CASES[name]
+    (langgraph_server.root / "notes.txt").write_text("the owl sleeps by day\n")
+
+    async def conversation(client: LangGraphClient) -> Any:
+        async with assistant(client, case.context) as made:
+            return (await ask(client, case.request, made, **case.run))[1]
+
+    packet = langgraph_server.talk(conversation)
+    assert status_of(packet) == case.status
+    assert ("__interrupt__" in packet) == (case.status in {"awaiting_confidence", "awaiting_approval"})
+    assert not (langgraph_server.root / "assistant.txt").exists()
+
+
+DESK = "desk"
+
+
+@pytest.mark.slow
+def test_a_router_answers_under_langgraph_dev(tmp_path: Path) -> None:
+    folder = tmp_path / "app"
+    folder.mkdir()
+    for name in ("langgraph_server.py", "garden_server.py", "mcp.json"):
+        shutil.copy(ROOT / "docs" / "recipes" / name, folder)
+    section = (ROOT / "docs" / "python.md").read_text().partition("\n## On a LangGraph server\n")[2]
+    (config,) = re.findall(r"```json\n(.*?)```", section.partition("\n## ")[0], re.DOTALL)
+    (folder / "langgraph.json").write_text(config)
+
+    async def conversation(client: LangGraphClient) -> Any:
+        thread, read = await ask(client, "List the flower beds of the garden", DESK)
+        asked = await client.runs.wait(thread, DESK, input=said("Cancel order A-17"))
+        done = await reply(client, thread, {"decisions": [{"type": "approve"}]}, DESK)
+        _, dry = await ask(client, "Cancel order B-4", DESK, allow_write_tools=False)
+        with pytest.raises(Exception, match="a command cannot update 'governance'"):
+            await client.runs.wait(thread, DESK, command={"update": {"governance": {}}})
+        return read, asked, done, dry
+
+    with serve_own_app(folder) as server:
+        read, asked, done, dry = server.talk(conversation)
+        assert server.alarms() == []
+    assert "roses" in read["messages"][-1]["content"]
+    (request,) = asked["__interrupt__"][0]["value"]["action_requests"]
+    assert (request["name"], request["args"]) == ("functions.cancel_order", {"order": "A-17"})
+    assert "cancelled A-17" in done["messages"][-1]["content"]
+    assert "Dry run" in dry["messages"][-1]["content"]
