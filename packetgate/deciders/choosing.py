@@ -50,7 +50,6 @@ def language_deciders(
         responder=in_one_turn(respond, rules.responder),
         replies=rules.replies,
         lite=lite,
-        prime=prime,
     )
 
 

@@ -174,5 +174,4 @@ class Deciders:
     responder: Responder
     replies: ReplyReader = field(default_factory=ReplyReader)  # classifies what the user types at a question
     lite: ModelSource | None = None  # the selecting model; None for reflex
-    prime: ModelSource | None = None  # the reviewing and answering model; None for reflex
     model_digest: ModelDigestSource | None = None
