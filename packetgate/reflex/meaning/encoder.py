@@ -43,6 +43,8 @@ MAX_STORED = 100_000
 AT_ONCE = 64
 """Most missing vectors that are computed while a request waits, and between two writes to the file."""
 
+UNIT_TOLERANCE = 0.01
+"""How far the length of a stored vector may be from 1."""
 _TABLE = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, data BLOB NOT NULL)"
 _DELETE_OLDEST = "DELETE FROM vectors WHERE rowid <= (SELECT max(rowid) FROM vectors) - ?"
 
@@ -229,7 +231,10 @@ class Vectors:
         def load(file: sqlite3.Connection) -> None:
             for key in missing:
                 for (data,) in file.execute("SELECT data FROM vectors WHERE key = ?", [key]):
-                    self._known[key] = np.frombuffer(data, np.float16)
+                    vector: Floats = np.frombuffer(data, np.float16)
+                    if abs(np.linalg.norm(vector.astype(np.float32)) - 1) > UNIT_TOLERANCE:
+                        raise ValueError("a stored vector is damaged")
+                    self._known[key] = vector
 
         self._use_file(load)
 
@@ -243,5 +248,5 @@ class Vectors:
             with closing(sqlite3.connect(self._path, timeout=5)) as file, file:
                 file.execute(_TABLE)
                 action(file)
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, ValueError) as error:
             log.warning("%s: vectors of tools are not stored, and are computed again: %s", self._path, error)
