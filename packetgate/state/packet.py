@@ -137,6 +137,12 @@ class CognitionPacket(BaseModel):
         ]
         return messages[: places[-1]] if places else messages[:-1]
 
+    def _repr_html_(self) -> str:
+        """Return the packet as HTML, for notebooks."""
+        from packetgate.state.card import packet_card
+
+        return packet_card(self)
+
     @property
     def is_parked(self) -> bool:
         """Whether this turn is also parked: its calls continue unless selection replaces them."""
