@@ -145,12 +145,13 @@ def _mentions(reading: ParsedRequest) -> Iterator[Span]:
 
 def _number_at(reading: ParsedRequest, at: int) -> tuple[float, str, int] | None:
     """Return the number that begins at a token, its unit, and the index after it; None if no number begins there."""
-    tokens, words, last = reading.tokens, [*reading.words, ""], at + 1
+    tokens, words, last = reading.tokens, reading.words, at + 1
     if tokens[at].kind in {"number", "quoted", "code"}:
         parts = number_parts(tokens[at].text)
     else:
         value = _NUMBERS.get(words[at])
-        if value and value >= 20 and (ones := _NUMBERS.get(words[last], 10)) < 10:  # `twenty five`
+        following = words[last] if last < len(words) else ""
+        if value and value >= 20 and (ones := _NUMBERS.get(following, 10)) < 10:  # `twenty five`
             value, last = value + ones, last + 1
         parts = (value, "", "") if value else None
     if parts is None:
