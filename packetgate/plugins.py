@@ -5,11 +5,11 @@ A plug-in is an object with a `name` and, for each kind of part, a list of such 
 entry points too. This module imports no other room, so that every room can ask for its kind of parts.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from typing import Any
 
@@ -62,9 +62,12 @@ class Command:
     """A command of the `packetgate` program. What it needs is imported when it runs."""
 
     function: str
-    """Module and name of a function, as `package.module:function`. Its parameters are the command's options (typer)."""
+    """Module and name of a function, as `package.module:function`. Its parameters are the command's options (typer).
+
+    Empty if the command cannot be used.
+    """
     help: str
-    """One line."""
+    """One line, or why the command cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -105,17 +108,32 @@ def installed() -> Plugins:
     """Return the plug-ins of the installed distributions, by name. One that cannot be used leaves the others alone."""
     by_name: dict[str, Any] = {}
     problems: list[str] = []
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-        try:
-            plugin = point.load()
-            problem = _problem_of(plugin, by_name)
-        except Exception as error:  # noqa: BLE001  whatever a foreign module raises
-            problem = f"{type(error).__name__}: {error}"
+    for point, plugin, problem in _loaded(GROUP, lambda plugin: _problem_of(plugin, by_name)):
         if problem:
             problems.append(f"{point.name} ({point.value}): {problem}")
         else:
             by_name[plugin.name] = plugin
     return Plugins(by_name, tuple(problems))
+
+
+def installed_commands() -> dict[str, Command]:
+    """Return the commands of the installed distributions, by name. One that cannot be used says why in its help."""
+    return {
+        point.name: Command("", f"Cannot be used ({point.value}): {problem}") if problem else command
+        for point, command, problem in _loaded(COMMANDS, _problem_of_command)
+    }
+
+
+def _loaded(group: str, problem_of: Callable[[Any], str]) -> Iterator[tuple[EntryPoint, Any, str]]:
+    """Yield the entry points of a group by name, with what each names, and why it cannot be used; empty if it can."""
+    for point in sorted(entry_points(group=group), key=lambda point: point.name):
+        part = None
+        try:
+            part = point.load()
+            problem = problem_of(part)
+        except Exception as error:  # noqa: BLE001  whatever a foreign module raises
+            problem = f"{type(error).__name__}: {error}"
+        yield point, part, problem
 
 
 def with_plugins(given: Iterable[Any]) -> Plugins:
@@ -134,6 +152,13 @@ def with_plugins(given: Iterable[Any]) -> Plugins:
     if wrong := Plugins(by_name).wrong_parts():
         raise ConfigError(f"plug-in {wrong[0]}")
     return Plugins({**by_name, **{name: one for name, one in installed().by_name.items() if name not in by_name}})
+
+
+def _problem_of_command(command: Any) -> str:
+    if not isinstance(command, Command):
+        return f"{type(command).__name__} is no packetgate.plugins.Command"
+    module, _, function = command.function.partition(":")
+    return "" if module and function else f"{command.function!r} is not `package.module:function`"
 
 
 def _problem_of(plugin: Any, others: Mapping[str, Any]) -> str:

@@ -258,7 +258,8 @@ def test_an_installed_command_runs_and_a_broken_one_is_one_line(cli: CommandLine
     (package / "weather-1.dist-info").mkdir(parents=True)
     (package / "weather-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: weather\nVersion: 1\n")
     (package / "weather-1.dist-info" / "entry_points.txt").write_text(
-        "[packetgate.commands]\nforecast = weather:FORECAST\nbroken = weather:NOTHING\nask = weather:FORECAST\n"
+        "[packetgate.commands]\nforecast = weather:FORECAST\nask = weather:FORECAST\n"
+        "broken = weather:NOTHING\nplain = weather:forecast\n"
     )
     (package / "weather.py").write_text(
         "from packetgate.plugins import Command\n"
@@ -275,3 +276,6 @@ def test_an_installed_command_runs_and_a_broken_one_is_one_line(cli: CommandLine
     broken = cli.start("broken", PYTHONPATH=str(package))
     assert broken.status == 2
     assert "weather:NOTHING" in broken.err
+    plain = cli.start("plain", PYTHONPATH=str(package))
+    assert plain.status == 2
+    assert "function is no packetgate.plugins.Command" in plain.err.replace("\n", " ")

@@ -1,9 +1,8 @@
 """The commands of the program. A command's module is imported when the command runs."""
 
-from collections.abc import Iterator
 from functools import wraps
 from importlib import import_module
-from importlib.metadata import entry_points, version
+from importlib.metadata import version
 from inspect import iscoroutinefunction
 from typing import Annotated, Any
 
@@ -12,8 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from packetgate.connectors.running import run
-from packetgate.plugins import COMMANDS as GROUP
-from packetgate.plugins import Command
+from packetgate.plugins import Command, installed_commands
 
 _CORE = {
     "init": (
@@ -39,16 +37,8 @@ _CORE = {
 """Maps each command, in the order of the help, to its module below `packetgate.connectors` and its line of the help."""
 
 
-def _installed() -> Iterator[tuple[str, Command]]:
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-        try:
-            yield point.name, point.load()
-        except Exception as error:  # noqa: BLE001  whatever a foreign module raises
-            yield point.name, Command("", f"Cannot be used ({point.value}): {type(error).__name__}: {error}")
-
-
 COMMANDS = {name: Command(f"packetgate.connectors.{module}:{name}", line) for name, (module, line) in _CORE.items()}
-COMMANDS |= {name: command for name, command in _installed() if name not in COMMANDS}
+COMMANDS |= {name: command for name, command in installed_commands().items() if name not in COMMANDS}
 """The commands of the program. An installed one does not replace one of ours."""
 
 
