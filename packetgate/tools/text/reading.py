@@ -29,6 +29,7 @@ _FILES = re.compile(r"(?<![\w/.])(?:README|LICENSE|Makefile|Dockerfile|CHANGELOG
 _NUMBER = re.compile(r"(?<![\w.:/-])-?\d+(?:\.\d+)?(?![\w:/-]|\.\d)")
 _KEY_VALUE = re.compile(r"(?<!\w)[A-Za-z_]\w*\s*=\s*[^\s,;]")
 _PART = re.compile(r",?\s+and\s+(?:also\s+)?(?=(\w+)\b)", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?]\s+|\n")
 _SENTENCE = re.compile(r"[.!:,;]\s+|\n")
 _BEFORE_ORDERS = frozenset({"", "please", "you", "to", "and", "then", "also", "just", "now", "let's", "we"})
 _CONDITION = re.compile(r"\b(?:if|unless|except|excluding|apart from|other than|only when|as long as)\b", re.IGNORECASE)
@@ -107,8 +108,8 @@ def unquoted_words(text: str) -> list[str]:
 
 def verbs_in(text: str) -> list[str]:
     """Return the known verbs among the words, in order. A word that may be a noun counts where an order stands."""
-    words = unquoted_words(text)
-    orders = zip(["", *words], words, strict=False)
+    sentences = _SENTENCE_END.split(_QUOTED.sub(" ", _BACKQUOTED.sub(" ", text)))
+    orders = [pair for words in map(unquoted_words, sentences) for pair in zip(["", *words], words, strict=False)]
     return [word for before, word in orders if word in SURE_VERBS or (word in KNOWN_VERBS and before in _BEFORE_ORDERS)]
 
 
