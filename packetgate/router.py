@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -18,12 +18,21 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import Asked, Finished, Reply, Say, TurnEvent, UserInput, run_turn
+from packetgate.connectors.turn import (
+    Asked,
+    Finished,
+    Reply,
+    Say,
+    SideTurnFinished,
+    TurnEvent,
+    UserInput,
+    run_turn,
+)
 from packetgate.deciders.choosing import language_deciders, with_reviewer
 from packetgate.deciders.protocols import Decider, Deciders
 from packetgate.gate.checks import Check
 from packetgate.graph.building import build_graph
-from packetgate.graph.checkpoints import PacketSerializer, async_saver, async_store
+from packetgate.graph.checkpoints import PacketSerializer, async_saver, async_store, check_journal
 from packetgate.graph.composition import Graph, deciders_for, plugged_servers, sandbox_settings
 from packetgate.graph.event_loops import LoopThread, LoopTools
 from packetgate.graph.journal import DatabaseJournal, journal_at
@@ -36,6 +45,7 @@ from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import ConfigError, InputError
 from packetgate.state.packet import CognitionPacket
+from packetgate.state.printing import shorten
 from packetgate.state.request import TurnRequest
 from packetgate.state.routing import ToolCall
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
@@ -61,14 +71,26 @@ STAGES = {"intent", "selector", "reviewer", "responder"}
 """Stages whose decider a caller may replace."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Question:
     """The open question of a turn. It asks for approval of calls, or for a value that a call needs."""
 
     payload: Mapping[str, Any]
     """The question in the form of LangChain's human-in-the-loop middleware."""
     thread: str
-    _router: "Router"
+    _router: "Router | None" = field(default=None, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle without the router: in another process, `Router.reply` answers the question."""
+        return Question, (dict(self.payload), self.thread)
+
+    def __repr__(self) -> str:
+        return f"Question({self.id!r}, thread={self.thread!r}, calls={self.calls!r})"
+
+    @property
+    def id(self) -> str:
+        """The id of the question, by which any process can answer it."""
+        return str(self.payload.get("question_id", ""))
 
     @property
     def text(self) -> str:
@@ -86,35 +108,41 @@ class Question:
 
     def approve(self) -> "Turn":
         """Run all calls. Each method has an async counterpart with an `a`, such as `aapprove`."""
-        return self._router.reply(self, "approve")
+        return self._asker.reply(self, "approve")
 
     async def aapprove(self) -> "Turn":
         """Run all calls."""
-        return await self._router.areply(self, "approve")
+        return await self._asker.areply(self, "approve")
 
     def edit(self, **arguments: Any) -> "Turn":
         """Run the question's only call with other values for these arguments."""
-        return self._router.reply(self, self._edit_decision(arguments))
+        return self._asker.reply(self, self._edit_decision(arguments))
 
     async def aedit(self, **arguments: Any) -> "Turn":
         """Run the question's only call with other values for these arguments."""
-        return await self._router.areply(self, self._edit_decision(arguments))
+        return await self._asker.areply(self, self._edit_decision(arguments))
 
     def reject(self, reason: str = "") -> "Turn":
         """Run no call. The model reads the reason, and may propose something else."""
-        return self._router.reply(self, self._decisions("reject", reason))
+        return self._asker.reply(self, self._decisions("reject", reason))
 
     async def areject(self, reason: str = "") -> "Turn":
         """Run no call. The model reads the reason, and may propose something else."""
-        return await self._router.areply(self, self._decisions("reject", reason))
+        return await self._asker.areply(self, self._decisions("reject", reason))
 
     def respond(self, words: str) -> "Turn":
         """Answer in words: with the value, or with what to do instead of the calls."""
-        return self._router.reply(self, self._decisions("respond", words))
+        return self._asker.reply(self, self._decisions("respond", words))
 
     async def arespond(self, words: str) -> "Turn":
         """Answer in words: with the value, or with what to do instead of the calls."""
-        return await self._router.areply(self, self._decisions("respond", words))
+        return await self._asker.areply(self, self._decisions("respond", words))
+
+    @property
+    def _asker(self) -> "Router":
+        if self._router is None:
+            raise InputError("the question was pickled and has no router: pass it to `reply` of a router")
+        return self._router
 
     @property
     def _requests(self) -> Sequence[Mapping[str, Any]]:
@@ -132,19 +160,26 @@ class Question:
         return {"decisions": [{"type": "edit", "edited_action": {"name": name, "args": {**args, **arguments}}}]}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Turn:
     """Result of a request."""
 
     packet: CognitionPacket
     thread: str
     question: Question | None = None
-    """The open question; None: the turn is finished."""
+    """The open question of the conversation. It may be of an earlier request than the answer."""
+
+    def __repr__(self) -> str:
+        calls = [(call.tool_name, call.status.value) for call in self.calls]
+        return (
+            f"Turn({shorten(self.answer, 80)!r}, thread={self.thread!r}, calls={calls!r}, question={self.question!r})"
+        )
 
     @property
     def answer(self) -> str:
-        """The answer, or the open question."""
-        return self.question.text if self.question else self.packet.messages[-1].text
+        """The answer; the question, if the request itself waits for it."""
+        asks = self.question is not None and self.packet.governance.question is not None
+        return self.question.text if self.question and asks else self.packet.messages[-1].text
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -190,17 +225,34 @@ class Router:
         """Run a turn like `invoke`, on the running event loop."""
         return await self._run_to_turn(Say(text, _REQUEST), thread or uuid4().hex)
 
-    def reply(self, question: Question, value: Any) -> Turn:
-        """Answer a question like `areply`, and return the turn's result."""
-        return self._loop.run(self.areply(question, value))
+    def question(self, thread: str) -> Question | None:
+        """Return the open question of a conversation, whichever process asked it; None without one."""
+        return self._loop.run(self.aquestion(thread))
 
-    async def areply(self, question: Question, value: Any) -> Turn:
+    async def aquestion(self, thread: str) -> Question | None:
+        """Return the open question of a conversation like `question`."""
+        payload = (await self._sessions_of_loop().state(thread)).question
+        return Question(payload, thread, self) if payload is not None else None
+
+    def reply(self, question: Question | str, value: Any, *, thread: str = "") -> Turn:
+        """Answer a question like `areply`, and return the turn's result."""
+        return self._loop.run(self.areply(question, value, thread=thread))
+
+    async def areply(self, question: Question | str, value: Any, *, thread: str = "") -> Turn:
         """Answer a question: with words such as `approve`, a decision, or `{"decisions": [...]}` for each call.
+
+        Args:
+            question: a question, also of another process, or its id.
+            thread: the conversation, if `question` is an id.
 
         Raises:
             SessionError: the question is no longer open.
         """
-        return await self._run_to_turn(Reply(value, str(question.payload.get("question_id", ""))), question.thread)
+        if isinstance(question, str):
+            question = Question({"question_id": question}, thread)
+        if not question.thread:
+            raise InputError("a reply by id also needs the conversation: pass `thread`")
+        return await self._run_to_turn(Reply(value, question.id), question.thread)
 
     def astream(self, text: str, *, thread: str = "") -> AsyncGenerator[TurnEvent | Turn]:
         """Run a turn, and yield its events, pieces of the answer, and finally the `Turn`."""
@@ -231,16 +283,24 @@ class Router:
             return [event async for event in events if isinstance(event, Turn)][-1]
 
     async def _events(self, turn: UserInput, thread: str) -> AsyncGenerator[TurnEvent | Turn]:
+        answered: CognitionPacket | None = None
+        async with aclosing(run_turn(self._sessions_of_loop(), turn, thread, self.context)) as events:
+            async for event in events:
+                match event:
+                    case SideTurnFinished(packet):
+                        answered = packet
+                    case Asked(payload, packet):
+                        yield Turn(answered or packet, thread, Question(payload, thread, self))
+                    case Finished(packet):
+                        yield Turn(packet, thread)
+                    case _:
+                        yield event
+
+    def _sessions_of_loop(self) -> Sessions:
         loop = asyncio.get_running_loop()
         if loop not in self._sessions:
             self._sessions[loop] = Sessions(self._session_graph, journal=self._journal)
-        async with aclosing(run_turn(self._sessions[loop], turn, thread, self.context)) as events:
-            async for event in events:
-                if isinstance(event, Finished | Asked):
-                    question = Question(event.question, thread, self) if isinstance(event, Asked) else None
-                    yield Turn(event.packet, thread, question)
-                else:
-                    yield event
+        return self._sessions[loop]
 
 
 _REQUEST = TurnRequest(origin="library")
@@ -251,8 +311,10 @@ def create_router(
     tools: "Sequence[Callable[..., Any] | BaseTool | FastMCP[Any] | str | Path]" = (),
     *,
     prime: "str | BaseChatModel | BaseDecisionModel | None" = None,
+    reviewer: "str | BaseChatModel | BaseDecisionModel | None" = None,
     settings: RoutingContext | Mapping[str, Any] | None = None,
     policy: str | Path | None = None,
+    rules: Sequence[Mapping[str, Any]] = (),
     checkpointer: BaseCheckpointSaver[Any] | None = None,
     store: BaseStore | None = None,
     journal: str | Path | None = None,
@@ -260,6 +322,7 @@ def create_router(
     root: str | Path = ".",
     plugins: Sequence[Any] = (),
     checks: Sequence[Check] = (),
+    name: str = "packetgate",
 ) -> Router:
     """Return a router.
 
@@ -270,8 +333,10 @@ def create_router(
             the files of `root`.
         prime: reviews calls and answers; None: the model. A LangChain decision model, `decisions:NAME` and
             `systemone:NAME` only review.
+        reviewer: another name of `prime`.
         settings: fields of `RoutingContext`, such as `{"allow_write_tools": True}`.
         policy: a `packetgate.toml`.
+        rules: policy rules beside those of the file, such as `{"tool": "functions.refund", "effect": "deny"}`.
         checkpointer: stores sessions, sync or async; None: in memory.
         store: stores records and lessons; None: in memory.
         journal: a SQLite file, or a `postgresql://` URL. Needed if sessions outlast the process: a change is journaled
@@ -279,22 +344,22 @@ def create_router(
         deciders: your own decider for `intent`, `selector`, `reviewer` or `responder`.
         plugins: objects like `packetgate.plugins.Plugin`. They come before the installed ones.
         checks: the gate's checks beside its own and those of the plug-ins.
+        name: the name of the graph, for parent graphs and traces.
 
     Raises:
         InputError: a tool, a setting or a file cannot be used.
         ModelError: a name is not the name of a model.
     """
-    if not journal and checkpointer is not None and not isinstance(checkpointer, InMemorySaver):
-        raise ConfigError(
-            f"{type(checkpointer).__name__} stores sessions beyond this process, so an interrupted change could run"
-            " twice: also set `journal` to a file or a database URL"
-        )
+    if prime is not None and reviewer is not None:
+        raise InputError("`reviewer` is another name of `prime`: use one of them")
+    turn_journal = journal_at(journal) if journal else None
+    check_journal(turn_journal, checkpointer)
     context, plugged = routing_context(settings), with_plugins(plugins)
     for kind in reversed(plugged.parts("model_kinds")):  # the first with a prefix holds
         register_kind(kind)
     folder = Path(root)
     home = (folder / ".packetgate").absolute()  # now: on an event loop, this blocks
-    preferences = load_preferences(Path(policy)) if policy else Preferences()
+    preferences = (load_preferences(Path(policy)) if policy else Preferences()).with_rules(rules)
     config = _config([tool for tool in tools if isinstance(tool, str | Path)], folder, no_tools=not tools)
     _check_names(_in_process_servers(tools), config)  # report invalid tools before the first turn
 
@@ -314,12 +379,12 @@ def create_router(
             other_servers=[*await asyncio.to_thread(_in_process_servers, tools), *plugged_servers(plugged, folder)],
         )
 
-    toolbox, turn_journal, loop = LoopTools(make), journal_at(journal) if journal else None, LoopThread()
+    toolbox, loop = LoopTools(make), LoopThread()
     if not isinstance(deciders, Deciders):
         custom_deciders: dict[str, Any] = {**(deciders or {})}
         if unknown := custom_deciders.keys() - STAGES:
             raise InputError(f"unknown decider {min(unknown)!r}: use {', '.join(sorted(STAGES))}")
-        deciders = replace(_deciders(model, prime, plugged), **custom_deciders)
+        deciders = replace(_deciders(model, reviewer if prime is None else prime, plugged), **custom_deciders)
     graph = build_graph(
         deciders,
         toolbox,
@@ -327,7 +392,7 @@ def create_router(
         settings=context,
         loop=loop,
         checks=[*plugged.parts("checks"), *checks],
-    ).compile(name="packetgate")
+    ).compile(name=name)
     session_graph = graph.copy(
         {
             "checkpointer": async_saver(checkpointer) if checkpointer else InMemorySaver(serde=PacketSerializer()),

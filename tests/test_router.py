@@ -1,6 +1,9 @@
 """The Python API: functions, LangChain tools and MCP servers in one router."""
 
 import asyncio
+import gc
+import pickle
+import threading
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +13,7 @@ from typing import Any
 import pytest
 from fastmcp import FastMCP
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -109,6 +112,44 @@ def test_a_call_is_edited_or_rejected(router: Router, shop: Shop):
 
 
 @pytest.mark.reflex
+def test_a_question_is_answered_by_its_id_or_as_a_stored_object(router: Router, shop: Shop):
+    stored = [pickle.loads(pickle.dumps(router.invoke(f"Cancel order {order}"))) for order in ("A-17", "B-4")]
+    (by_id, by_object) = (turn.question for turn in stored)
+    with pytest.raises(InputError, match="pass it to `reply`"):
+        by_id.approve()
+    with pytest.raises(InputError, match="pass `thread`"):
+        router.reply(by_id.id, "approve")
+    assert router.question(by_id.thread) == by_id
+    router.reply(by_id.id, "approve", thread=by_id.thread)
+    router.reply(by_object, "approve")
+    assert router.question(by_id.thread) is None
+    assert shop.cancelled == ["A-17", "B-4"]
+    assert repr(by_id) == f"Question({by_id.id!r}, thread={by_id.thread!r}, calls={by_id.calls!r})"
+    assert len(repr(stored[0])) < 400
+
+
+@pytest.mark.reflex
+def test_a_request_beside_an_open_question_has_an_answer_of_its_own(router: Router, shop: Shop):
+    asked = router.invoke("Cancel order A-17", thread="mine").question
+    turn = router.invoke("Which orders are late?", thread="mine")
+    assert "B-4" in turn.answer
+    assert asked is not None
+    assert turn.question is not None
+    assert turn.question.calls == asked.calls
+    assert "cancelled A-17" in turn.question.approve().answer
+
+
+@pytest.mark.reflex
+def test_a_dropped_router_leaves_no_thread():
+    before = {*threading.enumerate()}
+    create_router(tools=[list_late_orders]).invoke("Which orders are late?")
+    gc.collect()
+    for thread in {*threading.enumerate()} - before:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+@pytest.mark.reflex
 async def test_async_turns_can_be_streamed(shop: Shop):
     async with create_router(tools=shop.tools()) as router:
         assert "A-17" in (await router.ainvoke("Which orders are late?", thread="mine")).answer
@@ -163,6 +204,16 @@ def test_a_policy_applies_to_the_built_in_tools(tmp_path: Path):
 
 
 @pytest.mark.reflex
+def test_rules_in_python_hold_beside_those_of_the_file(shop: Shop, tmp_path: Path):
+    (tmp_path / "packetgate.toml").write_text('[[policy.rules]]\ntool = "functions.cancel_order"\neffect = "ask"\n')
+    rules = [{"tool": "functions.cancel_order", "effect": "deny", "arguments": {"order": "A-*"}}]
+    given: dict[str, Any] = {"policy": tmp_path / "packetgate.toml", "rules": rules, "settings": WRITES}
+    with create_router(tools=shop.tools(), **given) as router:
+        assert "denied by a policy rule" in router.invoke("Cancel order A-17").answer
+        assert router.invoke("Cancel order B-4").question
+
+
+@pytest.mark.reflex
 def test_a_change_of_a_file_can_be_undone(tmp_path: Path):
     with create_router(root=tmp_path, settings={"allow_write_tools": True}) as router:
         change = router.invoke('Write "buy milk" to notes.txt', thread="a")
@@ -204,10 +255,92 @@ async def test_the_graph_can_be_a_node_of_another_graph(shop: Shop):
     assert second["__interrupt__"]
 
 
+SUPERVISOR = AIMessage("", tool_calls=[{"name": "transfer_to_desk", "args": {}, "id": "1"}])
+
+
+@pytest.mark.reflex
+@pytest.mark.parametrize(
+    "after",
+    [[AIMessage("The desk knows.")], [SUPERVISOR, ToolMessage("Transferred to desk", tool_call_id="1")]],
+    ids=["another agent spoke", "handoff"],
+)
+async def test_two_routers_of_one_parent_answer_the_last_message_of_the_user(after: list[Any], shop: Shop):
+    @reads
+    def list_beds() -> str:
+        """List the flower beds of the garden."""
+        return "roses"
+
+    orders = create_router(tools=shop.tools(), name="orders").graph
+    garden = create_router(tools=[list_beds], name="garden").graph
+    parent = StateGraph(State).add_sequence(
+        [("hand", lambda _: {"messages": after}), ("orders", orders), ("garden", garden)]
+    )
+    app: Any = parent.add_edge(START, "hand").compile()
+    out = await app.ainvoke({"messages": [HumanMessage("Which orders are late?")]})
+    said = [message.text for message in out["messages"][len(after) + 1 :]]
+    assert "A-17" in said[0]
+    assert (orders.name, garden.name) == ("orders", "garden")
+    with pytest.raises(PacketgateError, match="a turn starts with a user message"):
+        await orders.ainvoke({"messages": [HumanMessage("Which orders are late?"), *after]})
+
+
+@pytest.mark.reflex
+async def test_a_parent_that_stores_its_state_needs_a_journal_for_changes(shop: Shop, tmp_path: Path):
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "sessions.db")) as checkpointer:
+
+        async def ask(words: str, **given: Any) -> str:
+            parent = StateGraph(State).add_node("route", create_router(tools=shop.tools(), **given).graph)
+            app: Any = parent.add_edge(START, "route").compile(checkpointer=checkpointer)
+            out = await app.ainvoke({"messages": [HumanMessage(words)]}, {"configurable": {"thread_id": words}})
+            return str(out["messages"][-1].text)
+
+        assert "A-17" in await ask("Which orders are late?")
+        with pytest.raises(PacketgateError, match=r"AsyncSqliteSaver stores sessions .* set `journal`"):
+            await ask("Cancel order A-17", settings=WRITES)
+        assert await ask("Cancel order A-17", settings=WRITES, journal=tmp_path / "journal.db")
+    assert shop.cancelled == []
+
+
+@pytest.mark.reflex
+@pytest.mark.parametrize(("word", "runs"), [("approve", 2), ("reject", 1)])
+async def test_a_stopped_change_under_a_parent_is_asked_about(word: str, runs: int, tmp_path: Path):
+    """LangGraph gives the reply to the first question again; it does not answer the second question."""
+    made, started = list[str](), asyncio.Event()
+
+    async def cancel_order(order: str) -> str:
+        """Cancel an order."""
+        made.append(order)
+        started.set()
+        await asyncio.sleep(60 if len(made) == 1 else 0)
+        return f"cancelled {order}"
+
+    config: Any = {"configurable": {"thread_id": "1"}}
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "sessions.db")) as checkpointer:
+
+        def app() -> Any:
+            """Return the application of a new process."""
+            router = create_router(tools=[cancel_order], settings=WRITES, journal=tmp_path / "journal.db")
+            parent = StateGraph(State).add_node("route", router.graph).add_edge(START, "route")
+            return parent.compile(checkpointer=checkpointer)
+
+        await app().ainvoke({"messages": [HumanMessage("Cancel order A-17")]}, config)
+        run = asyncio.create_task(app().ainvoke(Command(resume="approve"), config))
+        await started.wait()
+        run.cancel()
+        await asyncio.wait([run])
+        asked = await app().ainvoke(None, config)
+        assert "it is not known whether it finished" in asked["__interrupt__"][0].value["action_requests"][0]["about"]
+        assert len(made) == 1
+        done = await app().ainvoke(Command(resume=word), config)
+    assert "__interrupt__" not in done
+    assert len(made) == runs
+
+
 @pytest.mark.reflex
 def test_the_graph_runs_in_sync_code_with_a_sync_checkpointer(shop: Shop, tmp_path: Path):
     parent = StateGraph(State, context_schema=Elsewhere)
-    parent.add_node("route", create_router(tools=shop.tools(), settings=WRITES).graph)
+    router = create_router(tools=shop.tools(), settings=WRITES, journal=tmp_path / "journal.db")
+    parent.add_node("route", router.graph)
     parent.add_edge(START, "route")
     config: Any = {"configurable": {"thread_id": "1"}}
     with SqliteSaver.from_conn_string(str(tmp_path / "sessions.db")) as checkpointer:
@@ -249,6 +382,8 @@ async def test_a_session_with_a_journal_survives_its_process(shop: Shop, tmp_pat
         ({"settings": {"allow_all": True}}, "allow_all"),
         ({"model": "nobody:x"}, "nobody"),
         ({"deciders": {"judge": print}}, "unknown decider 'judge'"),
+        ({"prime": "reflex", "reviewer": "reflex"}, "`reviewer` is another name of `prime`"),
+        ({"rules": [{"tool": "functions.*", "effect": "perhaps"}]}, "rules.0.effect"),
     ],
 )
 def test_invalid_arguments_are_named(given: dict[str, Any], told: str):

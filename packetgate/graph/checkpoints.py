@@ -8,12 +8,14 @@ from typing import Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.base import BaseStore, Op, Result
 from langgraph.store.sqlite import SqliteStore
 
-from packetgate.state.errors import PacketError
+from packetgate.gate.journal import Journal, MemoryJournal
+from packetgate.state.errors import ConfigError, PacketError
 from packetgate.state.packet import checkpoint_types
 from packetgate.state.private_names import ERROR_WRITES, allow_checkpoint_types
 
@@ -91,6 +93,20 @@ async def _finish_before_cancelling(writing: Coroutine[Any, Any, _T]) -> _T:
     except asyncio.CancelledError:
         await asyncio.wait({task})
         raise
+
+
+def check_journal(journal: Journal | None, checkpointer: object) -> None:
+    """Check that the journal lasts as long as the sessions.
+
+    Raises:
+        ConfigError: the sessions outlast the process, and the journal does not.
+    """
+    lasts = isinstance(checkpointer, BaseCheckpointSaver) and type(checkpointer) is not InMemorySaver
+    if lasts and (journal is None or isinstance(journal, MemoryJournal)):
+        raise ConfigError(
+            f"{type(checkpointer).__name__} stores sessions beyond this process, so an interrupted change could run"
+            " twice: also set `journal` to a file or a database URL"
+        )
 
 
 def async_saver(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:

@@ -16,7 +16,10 @@ _T = TypeVar("_T")
 
 
 class LoopThread:
-    """An event loop in its own thread, started on first use: synchronous code runs coroutines on it."""
+    """An event loop in its own thread, started on first use: synchronous code runs coroutines on it.
+
+    The thread ends with `close`, or when the object is garbage.
+    """
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -29,6 +32,7 @@ class LoopThread:
             if self._loop is None or self._process != os.getpid():  # a fork does not copy threads
                 self._loop, self._process = asyncio.new_event_loop(), os.getpid()
                 threading.Thread(target=_run_until_stopped, args=[self._loop], name="packetgate", daemon=True).start()
+                weakref.finalize(self, _stop, self._loop, self._process).atexit = False
             running = asyncio.run_coroutine_threadsafe(work, self._loop)
         return running.result()
 
@@ -38,7 +42,7 @@ class LoopThread:
             loop, self._loop = self._loop, None
         if loop is not None and self._process == os.getpid():
             asyncio.run_coroutine_threadsafe(cleanup(), loop).result()
-            loop.call_soon_threadsafe(loop.stop)
+            _stop(loop, self._process)
 
 
 def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
@@ -46,6 +50,11 @@ def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_forever()
     finally:
         loop.close()
+
+
+def _stop(loop: asyncio.AbstractEventLoop, process: int) -> None:
+    if process == os.getpid() and not loop.is_closed():
+        loop.call_soon_threadsafe(loop.stop)
 
 
 class LoopTools:

@@ -11,6 +11,7 @@ from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 
 from packetgate.gate.journal import Journal
+from packetgate.graph.checkpoints import check_journal
 from packetgate.graph.event_loops import LoopThread
 from packetgate.graph.thread_messages import with_thread_messages
 from packetgate.state.base import TokenUsage, ms_since
@@ -18,6 +19,7 @@ from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import DecisionError
 from packetgate.state.events import StageFinished, StageStarted, StageStopped
 from packetgate.state.packet import CognitionPacket, OpeningPacket, PacketUpdate
+from packetgate.state.private_names import checkpointer_of
 from packetgate.tools.catalogue.toolbox import AllowedTools
 from packetgate.tools.text.result_store import session_results
 
@@ -40,7 +42,7 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
 
     def invoke(self, input: CognitionPacket, config: RunnableConfig | None = None, **_: Any) -> PacketUpdate:  # noqa: A002
         """Run the stage from sync code and return its update."""
-        return self.loop.run(self.ainvoke(input))
+        return self.loop.run(self.ainvoke(input, config))
 
     async def ainvoke(self, input: CognitionPacket, config: RunnableConfig | None = None, **_: Any) -> PacketUpdate:  # noqa: A002
         """Return the stage's update with its duration; journal entries are written before the next stage starts."""
@@ -52,6 +54,8 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
         started = time.perf_counter()
         try:
             settings = routing_context(runtime.context, self.settings)
+            if not settings.is_dry_run:
+                check_journal(self.journal, checkpointer_of(config))
             arguments = self._arguments(packet, settings)
             with session_results(packet.header.session_id):
                 update = await self.node(packet, runtime.override(context=settings), **arguments)

@@ -3,13 +3,15 @@
 from typing import Any
 
 from langchain_core.messages import HumanMessage
-from langgraph.runtime import Runtime
+from langgraph.errors import GraphInterrupt
+from langgraph.runtime import ExecutionInfo, Runtime
 from langgraph.types import interrupt
 
 from packetgate.deciders.packets import facts_of, proposal_of, update_of
 from packetgate.deciders.replies import ReplyReader, TypedReply
 from packetgate.gate.answers import ALREADY_ANSWERED, EXPIRED, check_reply_target, for_new_review
 from packetgate.gate.gate import Gate
+from packetgate.gate.journal import QUESTION_SHOWN, Journal, entry_for
 from packetgate.gate.proposal import Proposal
 from packetgate.gate.questions import approval_payload, text_payload
 from packetgate.gate.replies import parse_answer, reply_text
@@ -17,6 +19,7 @@ from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import CallRefusedError, RequestError
 from packetgate.state.packet import CognitionPacket, PacketUpdate
+from packetgate.state.private_names import runs_in_parent
 from packetgate.state.request import TurnRequest
 from packetgate.state.sections import ApprovalOutcome, OpenQuestion, PacketState, Reflection, Status
 from packetgate.state.transitions import ToolExecutionStatus
@@ -39,7 +42,7 @@ async def ask_user(
     if question is None:
         raise ValueError("ask_user runs only with an open question")
     typed = question.reply
-    reply = typed or interrupt(_payload(packet, question))
+    reply = typed or await _shown_reply(packet, question, runtime.execution_info, gate.journal)
     catalogue = await toolbox.catalogue()
     proposal = proposal_of(packet, facts_of(packet, catalogue, runtime.execution_info))
     try:
@@ -64,6 +67,29 @@ async def ask_user(
         if not typed:
             interrupt(_payload(packet, question, ALREADY_ANSWERED))
         return _ask_again(packet, question, ALREADY_ANSWERED)
+
+
+async def _shown_reply(
+    packet: CognitionPacket, question: OpenQuestion, execution: ExecutionInfo | None, journal: Journal
+) -> Any:
+    """Interrupt with the question, and return the reply that came after it was shown.
+
+    After a crash, LangGraph gives a parent's node again the replies to questions that the node asked before.
+    """
+    payload = _payload(packet, question)
+    if not runs_in_parent(execution):
+        return interrupt(payload)
+    shown = await journal.call_entries(packet.header.packet_id, question.question_id)
+    count, last = 0, int(str(shown[-1].entry.detail["earlier_replies"])) if shown else None
+    try:
+        while last is None or count <= last:
+            reply = interrupt(payload)
+            count += 1
+    except GraphInterrupt:
+        entry = entry_for(packet.header, QUESTION_SHOWN, question.question_id, {"earlier_replies": count})
+        await journal.record(entry)
+        raise
+    return reply
 
 
 def _payload(packet: CognitionPacket, question: OpenQuestion, problem: str = "") -> dict[str, Any]:

@@ -7,6 +7,7 @@ from packetgate.gate.journal import Journal, entry_for, interrupted_writes, turn
 from packetgate.state.base import new_id
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.packet import OpeningPacket, PacketUpdate, request_in
+from packetgate.state.private_names import runs_in_parent
 from packetgate.state.redaction import redacted
 from packetgate.state.request import TurnRequest
 from packetgate.state.sections import (
@@ -41,7 +42,8 @@ async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext], *
         PacketVersionError: another version of Packetgate wrote the session.
     """
     check_version(packet.header.version)
-    prompt = request_in(packet.messages)
+    execution = runtime.execution_info
+    prompt = request_in(packet.messages, of_parent=runs_in_parent(execution))
     question, request = packet.governance.question, packet.request
     may_reply = not (request.is_new or request.attachments or _STAGE in packet.status.next_steps or is_command(prompt))
     if question is not None and may_reply:  # `ask_user` decides once whether it is a reply
@@ -55,7 +57,7 @@ async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext], *
     open_note = ", while a question is open" if len(parked) > len(packet.parked_turns) else ""
     settings = routing_context(runtime.context)
     previous = (packet.header.packet_id,) if packet.content.original_prompt else ()
-    thread = runtime.execution_info.thread_id if runtime.execution_info else None
+    thread = execution.thread_id if execution else None
     earlier = packet.context
     header = Header(
         session_id=thread or packet.header.session_id or new_id(),

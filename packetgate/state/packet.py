@@ -236,13 +236,18 @@ def check_update(values: Any) -> None:
         raise RequestError(f"invalid update: values.messages: {error}") from error
 
 
-def request_in(messages: Any) -> str:
+def request_in(messages: Any, *, of_parent: bool = False) -> str:
     """Return the text of the last message.
 
+    Args:
+        of_parent: whether the messages are a parent graph's: return the text of the last user message, which other
+            nodes may have followed, such as the handoff of a supervisor.
+
     Raises:
-        RequestError: the last message is not a user message, or not a valid request.
+        RequestError: there is no user message, another message is the last, or the message is not a valid request.
     """
-    last = convert_to_messages(messages if isinstance(messages, list) else [messages])[-1:]
+    messages = convert_to_messages(messages if isinstance(messages, list) else [messages])
+    last = [message for message in messages if isinstance(message, HumanMessage) or not of_parent][-1:]
     if not last or not isinstance(last[0], HumanMessage):
         raise RequestError("a turn starts with a user message: send one in `messages`")
     kinds = [] if isinstance(last[0].content, str) else [str(part.get("type")) for part in last[0].content_blocks]

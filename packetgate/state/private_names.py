@@ -29,6 +29,16 @@ def is_nested(configurable: Mapping[str, Any]) -> bool:
     return callable(configurable.get("__pregel_read"))
 
 
+def runs_in_parent(execution: Any) -> bool:
+    """Whether a run of a node (LangGraph's `ExecutionInfo`) is in a graph that is a node of another graph."""
+    return execution is not None and "|" in execution.checkpoint_ns
+
+
+def checkpointer_of(config: Mapping[str, Any] | None) -> object:
+    """Return the checkpointer that stores a run, whichever graph brought it; None without one."""
+    return (config or {}).get("configurable", {}).get("__pregel_checkpointer")
+
+
 def call_before_threads_end(call: Callable[[], None]) -> None:
     """Register a call for the end of the interpreter, before the interpreter joins threads; `atexit` runs later."""
     threading._register_atexit(call)  # type: ignore[attr-defined]

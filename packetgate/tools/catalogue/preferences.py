@@ -1,15 +1,16 @@
 """`packetgate.toml`: the user's preferences about tools, which override what servers state."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
+from packetgate.state.errors import ConfigError, first_problem
 from packetgate.state.routing import Risk
 from packetgate.tools.catalogue.config_file import ConfigTable, NonEmpty, Pattern, config_error, read_config_file
 from packetgate.tools.policy.rules import Rule
@@ -123,6 +124,15 @@ class Preferences(ConfigTable):
     sandbox_writes: list[NonEmpty] = []
     """Files and folders outside the working folder that these programs may change."""
     policy: Policy = Policy()
+
+    def with_rules(self, rules: Iterable[Mapping[str, Any]]) -> "Preferences":
+        """Return the preferences with more policy rules. Raise `ConfigError` if a rule is not valid."""
+        try:
+            added = Policy.model_validate({"rules": [*rules]}).rules
+        except ValidationError as error:
+            raise ConfigError(first_problem(error)) from error
+        policy = self.policy.model_copy(update={"rules": [*self.policy.rules, *added]})
+        return self.model_copy(update={"policy": policy})
 
     @cached_property
     def category_words(self) -> CategoryWords:
