@@ -33,11 +33,13 @@ def preload() -> None:
 
 
 def _load_weights() -> None:
-    """Load what the first turn of a process loads and caches, but ONNX sessions, which do not survive a fork."""
+    """Load what the first turn of a process loads and caches. Of one thread, an ONNX session survives a fork."""
     from packetgate.deciders.language.evidence import load_weights
-    from packetgate.reflex.meaning.encoder import static_encoder
+    from packetgate.reflex.judge import judge
+    from packetgate.reflex.meaning.encoder import encoded_text, sentence_encoder, static_encoder
     from packetgate.reflex.signals import load_call_weights, load_request_classifier, load_signal_weights
     from packetgate.reflex.values.features import load_filling_trees
+    from packetgate.toolsets.servers.opening import builtin_servers
 
     for load in (
         load_weights,
@@ -47,7 +49,11 @@ def _load_weights() -> None:
         load_filling_trees,
     ):
         load()
+    judge._THREADS = 1
+    judge.load_encoder(judge.JUDGE_WEIGHTS)
     static_encoder().vectors(["a"])
+    specs = [spec for server in builtin_servers(Path.cwd()).values() for spec in server.tool_specs()]
+    sentence_encoder().vectors([encoded_text(spec) for spec in specs])
 
 
 def serve(channel: socket.socket) -> None:
