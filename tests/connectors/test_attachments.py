@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import CommandLine, Outcome
-from support.media_server import BLOB, PAGE, PNG, SCRIPT, WAV, encoded
+from support.media_server import BLOB, PNG, SCRIPT, encoded
 from support.plain_server import configure, entry
 
 
@@ -35,7 +35,7 @@ def test_a_returned_picture_is_stored_in_a_private_file(media: CommandLine) -> N
 
 
 def test_bytes_are_in_no_database_log_or_output(media: CommandLine) -> None:
-    tools = {"get_picture": PNG, "get_sound": WAV, "get_blob": BLOB, "get_page": PAGE}
+    tools = {"get_picture": PNG, "get_blob": BLOB}
     told = [ask(media, tool, "--json").out for tool in tools]
     told.append(media.run("trace", "last").out)
     assert sorted(file.read_bytes() for file in kept(media)) == sorted(tools.values())

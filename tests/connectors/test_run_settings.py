@@ -62,17 +62,6 @@ def test_options_override_variables_and_the_file(cli: CommandLine):
     assert "PACKETGATE_ALLOW_EXECUTE_TOOLS: applies to other users only where it restricts" in shown.err
 
 
-def test_each_place_can_allow_writes(cli: CommandLine):
-    assert cli.run("ask", WRITE).status == 0
-    assert cli.run("ask", "--set", "allow_write_tools=true", WRITE).status == 3
-    assert cli.run("ask", WRITE, PACKETGATE_ALLOW_WRITE_TOOLS="1").status == 3
-    table(cli.folder, "[settings]\nallow_write_tools = true\n")
-    assert cli.run("ask", WRITE).status == 3
-    assert cli.run("ask", "--no-writes", WRITE).status == 0
-    assert cli.run("ask", WRITE, PACKETGATE_ALLOW_WRITE_TOOLS="false").status == 0
-    assert not (cli.folder / "notes.txt").exists()
-
-
 def test_limits_also_apply_to_chat_and_answer(cli: CommandLine):
     asked = cli.run("ask", "--session", "s", "--allow-writes", WRITE)
     assert asked.status == 3

@@ -1,38 +1,25 @@
 """Secrets, recognised by value, shape or name, are stored nowhere."""
 
-import json
-import sys
-
 from support.command_line import CommandLine
+from support.plain_server import configure, entry
 
 VALUE, FILLED, NAMED, SHAPED = "zebra-crossing-77", "filled-in-value-88", "named-99-value", "ghp_" + "b2" * 18
-SERVER = """
-import os, sys
-sys.path[:0] = [{tests!r}]
-from support.plain_server import PlainServer
-server = PlainServer("leak")
-
+SERVER = f"""
 @server.reading
-async def get_diary() -> str:
+async def get_diary():
     "Get the diary."
-    print("log says", os.environ["GIVEN"], {shaped!r}, file=sys.stderr, flush=True)
-    return f"it holds {{os.environ['GIVEN']}} and {value} and {shaped}"
+    print("log says", os.environ["GIVEN"], {SHAPED!r}, file=sys.stderr, flush=True)
+    return f"it holds {{os.environ['GIVEN']}} and {VALUE} and {SHAPED}"
 
 @server.reading
-async def get_almanac() -> str:
+async def get_almanac():
     "Get the almanac."
     raise SystemExit("cannot use " + os.environ["GIVEN"])
-
-server.run()
 """
 
 
 def test_no_secret_is_stored_or_printed(cli: CommandLine) -> None:
-    tests = next(path for path in sys.path if path.endswith("tests"))
-    script = cli.folder / "server.py"
-    script.write_text(SERVER.format(tests=tests, value=VALUE, shaped=SHAPED))
-    entry = {"command": sys.executable, "args": [str(script)], "env": {"GIVEN": "${LEAKED_VALUE}"}, "trusted": True}
-    (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"leak": entry}, "builtin": True}))
+    configure(cli.folder / "mcp.json", builtin=True, leak=entry(SERVER, env={"GIVEN": "${LEAKED_VALUE}"}))
     (cli.folder / "config.env").write_text(f"PORT=8080\nAPI_TOKEN={NAMED}\nNOTE={VALUE}\n")
     variables = {"A_TEST_API_KEY": VALUE, "LEAKED_VALUE": FILLED}
 
@@ -49,10 +36,8 @@ def test_no_secret_is_stored_or_printed(cli: CommandLine) -> None:
     assert "[redacted: GitHub token]" in done[1].out
     kept = [file for file in cli.home.rglob("*") if file.is_file()]
     assert {"packetgate.db", "leak.log"} <= {file.name for file in kept}
-    assert (
-        "log says" in (cli.home / "logs" / "leak.log").read_text()
-        or "cannot use" in (cli.home / "logs" / "leak.log").read_text()
-    )
+    log = (cli.home / "logs" / "leak.log").read_text()
+    assert "log says" in log or "cannot use" in log
     for secret in (VALUE, FILLED, NAMED, SHAPED):
         assert not [one for one in done if secret in one.out + one.err]
         assert not [file.name for file in kept if secret.encode() in file.read_bytes()]

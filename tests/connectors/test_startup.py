@@ -7,6 +7,9 @@ from support.command_line import COMMAND, CommandLine
 
 SERVERS = {"fastmcp", "mcp", "mcp_types", "starlette", "uvicorn", "jsonschema"}
 MODELS = {"openai", "langchain_openai", "llama_cpp"}
+ENCODERS = {
+    *("onnxruntime", "packetgate.reflex.fit", "packetgate.reflex.values.filling", "packetgate.reflex.meaning.encoder")
+}
 
 
 def loaded(cli: CommandLine, *words: str) -> set[str]:
@@ -19,21 +22,10 @@ def loaded(cli: CommandLine, *words: str) -> set[str]:
     return {line.rpartition("|")[2].strip() for line in lines}
 
 
-@pytest.mark.parametrize("request_words", ["hello", "Read a.txt"])
-def test_the_built_in_tools_import_no_server_and_no_model_code(cli: CommandLine, request_words: str) -> None:
-    (cli.folder / "a.txt").write_text("apples\n")
+@pytest.mark.parametrize("request_words", ["hello", "Read plan.txt"])
+def test_a_command_imports_only_what_its_turn_uses(cli: CommandLine, request_words: str) -> None:
     modules = loaded(cli, "ask", request_words)
-    assert "langgraph" in modules
+    assert {"langgraph", "packetgate.reflex.intent"} <= modules
     assert not modules & (SERVERS | MODELS)
     assert not modules & {"packetgate.deciders.language.selection", "packetgate.models.stripping"}
-
-
-def test_small_talk_does_not_load_the_request_encoders(cli: CommandLine) -> None:
-    modules = loaded(cli, "ask", "hello")
-    assert "packetgate.reflex.intent" in modules
-    assert not modules & {
-        "onnxruntime",
-        "packetgate.reflex.fit",
-        "packetgate.reflex.values.filling",
-        "packetgate.reflex.meaning.encoder",
-    }
+    assert bool(modules & ENCODERS) is (request_words != "hello")

@@ -52,14 +52,6 @@ def test_tools_can_be_filtered_by_name_server_or_category(cli: CommandLine) -> N
     assert "ai.write" not in in_full
 
 
-def test_a_corrupt_database_is_one_line(cli: CommandLine) -> None:
-    cli.home.mkdir()
-    (cli.home / "packetgate.db").write_bytes(b"this is no database\n" * 100)
-    done = cli.run("tools")
-    assert (done.status, done.err.count("\n")) == (2, 1)
-    assert "packetgate.db" in done.err
-
-
 def test_a_session_keeps_its_kind_of_conversation(cli: CommandLine) -> None:
     (cli.folder / "packetgate.toml").write_text(OWN)
     assert cli.run("chat", "--session", "s", "--context", "editing", given=b"Read plan.txt\n/quit\n").status == 0

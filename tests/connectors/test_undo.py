@@ -39,15 +39,6 @@ def test_the_approval_holds_for_the_change_that_was_shown(cli: CommandLine) -> N
     assert (cli.folder / "other.txt").exists()
 
 
-def test_words_undo_a_change_in_a_turn(cli: CommandLine) -> None:
-    _write(cli, 'Write "hello" to notes.txt')
-    asked = cli.run("ask", "--session", "s", "--allow-writes", "Please undo that.")
-    assert asked.status == 3
-    assert "Warning" not in asked.out
-    assert cli.run("answer", "--session", "s", "no").status == 0
-    assert (cli.folder / "notes.txt").exists()
-
-
 def test_a_policy_rule_about_the_path_holds_for_the_undo(cli: CommandLine) -> None:
     _write(cli, 'Write "hello" to notes.txt')
     rule = '[[policy.rules]]\neffect = "deny"\ntool = "ai.undo"\narguments = { path = "notes.*" }\n'

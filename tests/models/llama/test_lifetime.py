@@ -102,7 +102,7 @@ def test_a_model_dropped_while_busy_is_freed_afterwards(tiny_gguf: Path):
 
 def test_a_context_is_freed_before_its_weights(tiny_gguf: Path):
     """Also where both are found as garbage together: there the order is anybody's."""
-    for _ in range(5):
+    for _ in range(2):
         weights = LlamaWeights(str(tiny_gguf), {})
         context = LlamaContext(weights, {"n_ctx": 256})
         order: list[str] = []

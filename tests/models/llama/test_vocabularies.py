@@ -120,7 +120,7 @@ MESSAGES = [SystemMessage("You choose a tool for the request, and say how sure y
 async def test_calls_work_with_every_vocabulary(kind: Vocabulary, llama_cpp_installed: None, tmp_path: Path):
     model = LlamaCppModel.load(str(write_model(tmp_path / "tiny.gguf", kind)), {"n_ctx": 8192, "n_threads": 1})
     finished = 0
-    for seed, tools in zip(range(4), palettes(), strict=False):
+    for seed, tools in zip(range(2), palettes(), strict=False):
         offered = [OfferedTool(tool.name, tool.brief, arguments_schema(tool)) for tool in tools[:4]]
         asked = [*MESSAGES, HumanMessage(f"What is the weather in Paris on day {seed}?")]
         sampling = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 600, "seed": seed}
@@ -132,7 +132,7 @@ async def test_calls_work_with_every_vocabulary(kind: Vocabulary, llama_cpp_inst
             assert call.probabilities.keys() == call.arguments.keys()
             problems = check_call(call.name, call.arguments, frozenset(tool.name for tool in tools), Catalogue(tools))
             assert answer.widened_tools or not problems
-    assert finished >= 2
+    assert finished >= 1
     assert (await model.call(asked, offered, max_calls=1, sampling=sampling)).usage.cached_tokens > 20
     found = await model.word_probabilities(MESSAGES, ("yes", "no"))
     assert sum(found.by_word.values()) == pytest.approx(1)

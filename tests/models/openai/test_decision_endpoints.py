@@ -4,11 +4,20 @@ import json
 from typing import Any
 
 import pytest
-from support.command_line import CommandLine
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Raw, Reply
 
+from packetgate.router import create_router
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.toolsets.servers.functions import reads
+
 CALL = {"name": "call_1", "type": "predicate"}
+
+
+@reads
+def list_late_orders() -> list[str]:
+    """List the orders that are late."""
+    return ["A-17", "B-4"]
 
 
 def answers(answers: Any) -> Raw:
@@ -35,19 +44,22 @@ def answers(answers: Any) -> Raw:
         ("systemone", answers({"call_1": {"type": "verdict", "noul": 1}}), 0.0),
     ],
 )
+@pytest.mark.reflex
 def test_a_decision_endpoint_reviews(
-    cli: CommandLine, scripted_openai: ScriptedOpenAI, form: str, reply: Reply, confidence: float
+    scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch, form: str, reply: Reply, confidence: float
 ) -> None:
+    key = "key-of-the-endpoint"
+    for name, value in {"BASE_URL": scripted_openai.base_url, "API_KEY": key}.items():
+        monkeypatch.setenv(f"OPENAI_{name}", value)
+    monkeypatch.setenv("NO_PROXY", "*")
     scripted_openai.script(reply)
-    variables = {"OPENAI_BASE_URL": scripted_openai.base_url, "OPENAI_API_KEY": "key-of-the-endpoint", "NO_PROXY": "*"}
-    outcome = cli.run("ask", "Read plan.txt", "--prime", f"{form}:d", "--json", **variables)
+    with create_router(tools=[list_late_orders], prime=f"{form}:d") as router:
+        turn = router.invoke("Which orders are late?")
+    (call,) = turn.calls
     runs = confidence >= 0.7
-    assert (outcome.status, outcome.err) == (0 if runs else 3, "")
-    routing = json.loads(outcome.out)["tool_routing"]
-    (call,) = [*routing["past_calls"], *routing["calls"]]
-    assert call["review_confidence"] == pytest.approx(confidence)
-    assert (call["status"] == "executed") is runs
-    assert "key-of-the-endpoint" not in outcome.out
+    assert call.review_confidence == pytest.approx(confidence)
+    assert (call.status is ToolExecutionStatus.EXECUTED, turn.question is None) == (runs, runs)
+    assert key not in turn.packet.model_dump_json()
     (request,) = scripted_openai.requests
-    assert "Read plan.txt" in request["input" if form == "decisions" else "state"]
-    assert scripted_openai.headers[0]["authorization"] == "Bearer key-of-the-endpoint"
+    assert "Which orders are late?" in request["input" if form == "decisions" else "state"]
+    assert scripted_openai.headers[0]["authorization"] == f"Bearer {key}"

@@ -72,7 +72,7 @@ def test_a_restored_file_has_its_permissions_and_time(desk: UndoDesk) -> None:
     assert (status.st_mode & 0o777, status.st_mtime_ns) == (0o640, 10**18)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_any_chain_of_changes_is_walked_back(desk: UndoDesk, seed: int) -> None:
     rng, states = random.Random(seed), [desk.tree()]
     names = [f"{folder}{name}" for folder in ("", "x/", "sub/", "x/y/") for name in ("plan.txt", "b.md", "link", "z")]

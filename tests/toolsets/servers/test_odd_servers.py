@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from support import odd_server
-from support.http_stub import answering_all
 from support.odd_server import OddHttp
 
 from packetgate.state.codes import Code
@@ -104,34 +103,35 @@ async def test_a_server_that_hangs_is_restarted(tmp_path: Path):
     assert (tmp_path / "log").read_text().split() == ["start", "hanging", "start", "plain"]
 
 
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        (404, ""),
-        (404, '{"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": "Session not found"}}'),
-        (404, '{"jsonrpc": "2.0", "id": ID, "error": {"code": -32600, "message": "Session terminated"}}'),
-        (410, "gone"),
-        (400, "Bad Request: No valid session ID provided"),
-        (400, "nope"),
-        (400, '{"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": "No valid session"}}'),
-        (200, '{"jsonrpc": "2.0", "id": ID, "error": {"code": -32001, "message": "Session not found"}}'),
-        (200, '{"jsonrpc": "2.0", "id": ID, "error": {"code": -32600, "message": "Unbekannte Sitzung"}}'),
-        (200, '{"jsonrpc": "2.0", "id": null, "error": {"code": -32603, "message": "session expired"}}'),
-        (401, "who are you?"),
-    ],
-    ids=range(11),
-)
-async def test_a_lost_session_is_reopened_and_the_call_sent_again(tmp_path: Path, refusal: tuple[int, str]):
+LOST = [
+    (404, ""),
+    (404, '{"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": "Session not found"}}'),
+    (404, '{"jsonrpc": "2.0", "id": ID, "error": {"code": -32600, "message": "Session terminated"}}'),
+    (410, "gone"),
+    (400, "Bad Request: No valid session ID provided"),
+    (400, "nope"),
+    (400, '{"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": "No valid session"}}'),
+    (200, '{"jsonrpc": "2.0", "id": ID, "error": {"code": -32001, "message": "Session not found"}}'),
+    (200, '{"jsonrpc": "2.0", "id": ID, "error": {"code": -32600, "message": "Unbekannte Sitzung"}}'),
+    (200, '{"jsonrpc": "2.0", "id": null, "error": {"code": -32603, "message": "session expired"}}'),
+    (401, "who are you?"),
+]
+"""How servers refuse a session that they do not know."""
+
+
+async def test_a_lost_session_is_reopened_and_the_call_sent_again(tmp_path: Path):
     http = OddHttp()
-    http.refusal = refusal
-    async with hub_to(http, tmp_path) as hub, asyncio.timeout(IN_TIME_S):
-        for tool in ("send_word", "get_plain"):
-            http.forget()
-            assert (await hub.call(f"odd.{tool}", {})).output == "fine"
-        http.forget()
-        results = await asyncio.gather(*(hub.call("odd.send_word", {}) for _ in range(3)))
-    assert [result.output for result in results] == ["fine"] * 3
-    assert (http.ran, http.initialized) == (["send_word", "plain", *["send_word"] * 3], 4)
+    async with hub_to(http, tmp_path) as hub:
+        for number, http.refusal in enumerate(LOST):
+            async with asyncio.timeout(IN_TIME_S):
+                for tool in ("send_word", "get_plain"):
+                    http.forget()
+                    assert (await hub.call(f"odd.{tool}", {})).output == "fine", http.refusal
+                http.forget()
+                results = await asyncio.gather(*(hub.call("odd.send_word", {}) for _ in range(3)))
+            assert [result.output for result in results] == ["fine"] * 3
+            assert http.ran[5 * number :] == ["send_word", "plain", *["send_word"] * 3]
+            assert http.initialized == 1 + 3 * (number + 1)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,10 @@ async def test_the_first_line_of_an_http_error_is_shown(tmp_path: Path, answer: 
     ],
 )
 async def test_the_first_line_of_a_refusal_at_the_start_is_shown(tmp_path: Path, status: int, body: str, says: str):
-    with answering_all(lambda _: (status, "text/plain", body)) as url:
-        async with McpHub([new_connection(ServerConfig("odd", {"url": url}), tmp_path)], patience_s=60.0) as hub:
+    http = OddHttp()
+    http.refused, http.next = {"initialize"}, [(status, {}, body)] * 9
+    with http.serving():
+        config = ServerConfig("odd", {"url": http.url})
+        async with McpHub([new_connection(config, tmp_path)], patience_s=60.0) as hub:
             assert not await hub.catalogue()
             assert hub.health()[0].problem == says
