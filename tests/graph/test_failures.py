@@ -7,8 +7,8 @@ import pytest
 from fastmcp.client.transports import StdioTransport
 from langchain_core.messages import HumanMessage
 from langgraph.types import interrupt
-from support.dying_server import dying
 from support.graphs import run_once, session
+from support.mcp_servers import StdioServer
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, scripted, wanted
 
@@ -43,12 +43,13 @@ WRITE = call("notebook.write_note", name="a", text="avocado")
 
 
 async def test_a_write_whose_server_dies_is_unknown_and_other_calls_run(notebook: Notebook, tmp_path: Path):
-    both = calls(wanted("mail.send_mail", text="Dear all"), wanted("notebook.read_note", name="a"))
-    async with session(scripted(both), notebook, dying(tmp_path), allow_write_tools=True) as talk:
-        await talk.ask("Send a mail saying Dear all, and read a")
+    server = StdioServer(tmp_path, "log")
+    both = calls(wanted("log.write_line", line="Dear all"), wanted("notebook.read_note", name="a"))
+    async with session(scripted(both), notebook, server.connection, allow_write_tools=True) as talk:
+        await talk.ask("Write the line Dear all, and read a")
         packet = await talk.reply("yes")
     assert [one.status.value for one in packet.routing.all_calls] == ["unknown", "executed"]
-    assert (tmp_path / "sent").read_text() == "Dear all\n"
+    assert server.written == ["Dear all"]
     assert "it is not known whether it finished" in packet.response.candidate
 
 

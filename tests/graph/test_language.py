@@ -1,11 +1,18 @@
 """The complete graph with a chat model: its prompts, and decisions that stay hidden from the user."""
 
-from support.graphs import run_once
+from itertools import pairwise
+
+import pytest
+from support.graphs import run_once, session
 from support.notebook import Notebook
-from support.prompts import call, review
+from support.openai_models import model_at
+from support.prompts import call, review, selection, system
 from support.scripted_openai import HttpError, ScriptedOpenAI
 
+from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.protocols import Deciders
+from packetgate.models.openai.compatible import OpenAICompatible
+from packetgate.models.options import ModelOptions
 
 READ_A = call("notebook.read_note", name="a")
 
@@ -40,3 +47,25 @@ async def test_with_all_models_down_a_turn_still_answers(
     assert "notebook.read_note (name=a) was skipped" in packet.response.candidate
     fallbacks = {entry.step for entry in packet.reasoning.reflection_log if entry.is_fallback}
     assert fallbacks == {"select_tool", "respond"}
+
+
+async def test_the_constant_part_of_prompts_is_identical_and_comes_first(
+    notebook: Notebook, scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+):
+    """Without native tool calls, each selection's system prompt has the tools after the rules."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+
+    async def model() -> OpenAICompatible:
+        return await model_at(scripted_openai, options=ModelOptions(native_tools=False))
+
+    requests, none = ("List my notes", "Check the weather in Bern", "More?"), selection("none")
+    async with session(language_deciders(model, model), notebook) as talk:
+        for text in requests:
+            scripted_openai.script(none, none, "There is none.")
+            await talk.say(text)
+    prompts = [system(scripted_openai, number) for number in range(len(scripted_openai.requests))]
+    (stable,) = {prompt.partition("\nTools:\n")[0] for prompt in prompts if "\nTools:\n" in prompt}
+    assert "- notebook (8 tools: " in stable
+    answers = [prompt for prompt in prompts if "\n\nYou answer the user" in prompt]
+    assert len(answers) == len(requests)
+    assert all(one == other for one, other in pairwise(answers))

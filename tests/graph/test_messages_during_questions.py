@@ -49,10 +49,7 @@ async def outcome_of_message(sessions: Sessions, request: str, words: str, *, as
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        *[
-            (WRITE, words)
-            for words in ("Read plan.txt", "could you please read plan.txt?", "never mind, read plan.txt")
-        ],
+        (WRITE, "never mind, read plan.txt"),
         (READ, "Count the words in plan.txt"),
         ("Delete plan.txt", "What does plan.txt say?"),
     ],
@@ -71,15 +68,11 @@ async def test_a_new_request_runs_and_the_question_stays_open(
 @pytest.mark.parametrize(
     ("request_", "words", "told"),
     [
-        *[(WRITE, words, "ai.write: `Write text") for words in ("what does it do?", "why?", "are you sure?", "yes?")],
-        *[(WRITE, words, "not a clear answer") for words in ("hmm, not sure", "thanks", "yes, write everything")],
-        (WRITE, "go ahead and also read plan.txt", "not a clear answer"),
-        *[(WRITE, words, "not a clear answer") for words in ("yes if plan.txt is empty", "ok, unless it is there")],
-        *[(WRITE, words, "not a clear answer") for words in ("/etc/hosts", "b.txt")],
-        (READ, "wait", "not a valid value"),
+        *[(WRITE, words, "ai.write: `Write text") for words in ("what does it do?", "yes?")],
+        *[(WRITE, words, "not a clear answer") for words in ("hmm, not sure", "go ahead and also read plan.txt")],
+        *[(WRITE, words, "not a clear answer") for words in ("yes if plan.txt is empty", "/etc/hosts", "b.txt")],
         (READ, "plan.txt or a.txt", "not a valid value"),
-        *[(WRITE, words, "Unknown command") for words in ("/help", "/quit")],
-        (READ, "/help", "Unknown command"),
+        *[(request, "/help", "Unknown command") for request in (WRITE, READ)],
         (READ, "why do you need that?", "ai.read still waits for `path`"),
         (TEXT, "/writes on", "Unknown command"),
     ],
@@ -95,7 +88,7 @@ async def test_an_unclear_message_leaves_the_question_open(
         assert called(asked.packet) == [("ai.write", "a.txt", "awaiting_approval")]
 
 
-@pytest.mark.parametrize("words", ["yes but to b.txt", "write it to b.txt instead", "no, to b.txt", "path=b.txt"])
+@pytest.mark.parametrize("words", ["yes but to b.txt", "path=b.txt"])
 async def test_a_correction_is_asked_about_again(sessions: Sessions, words: str) -> None:
     asked = (await outcome_of_message(sessions, WRITE, words, as_message=False))[-1]
     assert isinstance(asked, Asked)
@@ -123,16 +116,12 @@ def test_slash_commands_of_the_chat_are_no_answer_in_any_connector() -> None:
     assert is_command("/undo"), "a request, which leaves the question open"
 
 
-REMARKS = ["tell me a joke", "lol", "my dog is called Rex"]
-
-
-@pytest.mark.parametrize("words", REMARKS)
-async def test_a_remark_without_a_new_call_leaves_the_call_pending(notebook: Notebook, words: str) -> None:
+async def test_a_remark_without_a_new_call_leaves_the_call_pending(notebook: Notebook) -> None:
     write = call("notebook.write_note", name="a", text="hello")
     answering = scripted(write, none(), responder=ScriptedResponder("Ha."), reviewer=ScriptedReviewer(approving(0.9)))
     async with session(answering, notebook, allow_write_tools=True) as opened:
         await opened.ask("Write hello to note a")
-        *_, aside, asked = await opened.events(Reply(words))
+        *_, aside, asked = await opened.events(Reply("my dog is called Rex"))
         assert isinstance(aside, SideTurnFinished)
         assert aside.packet.response.candidate == "Ha."
         assert isinstance(asked, Asked)

@@ -15,6 +15,7 @@ from support.proxies import (
     ADD,
     DESK,
     IDE,
+    LEGACY,
     MODERN,
     TOKENS,
     Protocol,
@@ -22,6 +23,7 @@ from support.proxies import (
     gateway_over,
     ledger_server,
     proxy_client,
+    rules,
     served,
     talking,
 )
@@ -29,7 +31,6 @@ from support.proxies import (
 from packetgate.connectors.proxy.gateway import Gateway
 from packetgate.gate.gate import Gate
 from packetgate.tools.catalogue.preferences import Policy, Preferences
-from packetgate.tools.policy.rules import Rule
 
 
 async def events(gateway: Gateway) -> list[str]:
@@ -51,18 +52,6 @@ async def test_an_approved_write_runs_and_is_journaled(tmp_path: Path, kind: Pro
         assert (len(talk.asked), written) == (2, ["x", "y"])
 
 
-@pytest.mark.parametrize("answer", [None, "no"], ids=["declined", "no"])
-async def test_a_denied_call_does_not_run(
-    tmp_path: Path, kind: Protocol, written: list[str], answer: str | None
-) -> None:
-    async with proxy_client(
-        tmp_path, ledger_server(written), kind=kind, answer=lambda *_: answer, allow_write_tools=True
-    ) as talk:
-        result = await talk.call("call_changing_tool", **ADD)
-        assert (result.is_error, result.structured["status"], written) == (True, "user_denied", [])
-        assert await events(talk.gateway) == ["call_proposed", "call_denied"]
-
-
 async def test_without_elicitation_the_refusal_says_how_to_allow_the_call(
     tmp_path: Path, kind: Protocol, written: list[str]
 ) -> None:
@@ -75,7 +64,7 @@ async def test_without_elicitation_the_refusal_says_how_to_allow_the_call(
         assert await events(talk.gateway) == ["call_proposed"]
 
 
-@pytest.mark.parametrize("answer", ["yes", "no"])
+@pytest.mark.parametrize(("kind", "answer"), [(LEGACY, "yes"), (MODERN, "no")])
 async def test_a_terminal_answers_a_pending_call_and_its_result_is_returned_once(
     cli: CommandLine, kind: Protocol, answer: str
 ) -> None:
@@ -93,20 +82,12 @@ async def test_a_terminal_answers_a_pending_call_and_its_result_is_returned_once
         assert "packetgate answer" in (await talk.call("call_changing_tool", **call)).text
 
 
-async def test_policy_rules_allow_and_deny_by_channel(tmp_path: Path, kind: Protocol, written: list[str]) -> None:
-    policy = Policy(
-        rules=[
-            Rule.model_validate({"effect": "allow", "tool": "ledger.add_entry", "channels": ["proxy"]}),
-            Rule.model_validate({"effect": "deny", "tool": "ledger.read_mail", "channels": ["proxy"]}),
-        ]
-    )
+async def test_a_denied_tool_is_not_listed(tmp_path: Path, kind: Protocol) -> None:
     async with proxy_client(
-        tmp_path, ledger_server(written), kind=kind, preferences=Preferences(policy=policy), allow_write_tools=True
+        tmp_path, ledger_server([]), kind=kind, preferences=rules("deny", "ledger.read_mail")
     ) as talk:
         assert "ledger__read_mail" not in await talk.names()
         assert (await talk.call("call_read_tool", name="ledger.read_mail")).is_error
-        assert not (await talk.call("call_changing_tool", **ADD)).is_error
-        assert written == ["x"]
 
 
 async def test_a_remembered_answer_applies_to_its_client_after_a_restart(

@@ -33,19 +33,6 @@ async def test_a_tool_is_called_by_its_own_name_only_if_it_was_shown(tmp_path: P
         assert not (await talk.call("ledger.list_entries")).is_error
 
 
-async def test_a_disabled_write_does_not_run_and_its_result_says_how_to_allow_it(
-    tmp_path: Path, kind: Protocol, written: list[str]
-) -> None:
-    async with proxy_client(tmp_path, ledger_server(written), kind=kind, answer=lambda *_: "yes") as talk:
-        result = await talk.call("call_changing_tool", **ADD)
-        assert (result.is_error, result.structured["status"]) == (True, "skipped")
-        assert "--allow-writes" in result.text
-        refused = await talk.call("call_read_tool", **ADD)
-        assert refused.is_error
-        assert "call_changing_tool" in refused.text
-        assert (talk.asked, written) == ([], [])
-
-
 async def test_names_and_arguments_are_corrected_or_the_error_names_them(
     tmp_path: Path, kind: Protocol, written: list[str]
 ) -> None:
@@ -61,12 +48,16 @@ async def test_names_and_arguments_are_corrected_or_the_error_names_them(
             result = await talk.call("call_changing_tool", name=name, arguments=arguments)
             assert result.is_error
             assert problem in result.text
+        changing = await talk.call("call_read_tool", **ADD)
+        assert (changing.is_error, "call_changing_tool" in changing.text) == (True, True)
+        off = await talk.call("call_changing_tool", **ADD)
+        assert (off.structured["status"], "--allow-writes" in off.text, written) == ("skipped", True, [])
         unknown = await talk.call("search_tools", query="list", context_id="ctx_guessed")
         assert unknown.is_error
 
 
-async def test_descriptions_are_returned_by_name_and_for_all_tools(tmp_path: Path, kind: Protocol) -> None:
-    async with proxy_client(tmp_path, ledger_server([], tools=60), kind=kind) as talk:
+async def test_descriptions_are_returned_by_name_and_for_all_tools(tmp_path: Path) -> None:
+    async with proxy_client(tmp_path, ledger_server([], tools=60)) as talk:
         found = await talk.call("fetch_tool_description", names=["ledger__add_entry", "nothing.like_it"])
         assert [tool["name"] for tool in found.structured["tools"]] == ["ledger__add_entry"]
         assert found.structured["tools"][0]["input_schema"]["required"] == ["text"]
@@ -75,11 +66,11 @@ async def test_descriptions_are_returned_by_name_and_for_all_tools(tmp_path: Pat
         assert (len(of_all.structured["tools"]), of_all.structured["left_out"]) == (50, 13)
 
 
-async def test_long_texts_are_cut_by_bytes(tmp_path: Path, kind: Protocol) -> None:
+async def test_long_texts_are_cut_by_bytes(tmp_path: Path) -> None:
     server: FastMCP[None] = FastMCP("books")
     texts = {"controls": "\x1b" * 100_000, "words": "words " * 50_000, "faces": "\U0001f642" * 99_000}
     server.tool(lambda title: texts[title], name="get_book", description="Get a book.")
-    async with proxy_client(tmp_path, server, kind=kind) as talk:
+    async with proxy_client(tmp_path, server) as talk:
         for title, text in texts.items():
             result = await talk.call("call_read_tool", name="books.get_book", arguments={"title": title})
             assert result.text[:50_000] == text[:50_000]

@@ -58,11 +58,9 @@ async def test_a_new_required_argument_is_requested_and_not_invented(tmp_path: P
         assert (talk.asked, desk.ran) == ([], [])
 
 
-async def test_an_allowed_write_waits_for_the_new_list(tmp_path: Path, kind: Protocol) -> None:
+async def test_an_allowed_write_waits_for_the_new_list(tmp_path: Path) -> None:
     slow = new_connection(ServerConfig("slow", hostile_server.entry("hesitating")), tmp_path / "logs")
-    async with proxy_client(
-        tmp_path, slow, kind=kind, preferences=rules("allow", "slow.*"), allow_write_tools=True
-    ) as talk:
+    async with proxy_client(tmp_path, slow, preferences=rules("allow", "slow.*"), allow_write_tools=True) as talk:
         assert not (await talk.call("call_changing_tool", name="slow.send_word")).is_error
         await talk.call("call_changing_tool", name="slow.get_more")
         await until(lambda: slow.stale)
@@ -70,5 +68,5 @@ async def test_an_allowed_write_waits_for_the_new_list(tmp_path: Path, kind: Pro
         await talk.call("call_changing_tool", name="slow.get_on")
         await until(lambda: len(slow.specs) == 4)
         assert not (await talk.call("call_changing_tool", name="slow.send_word")).is_error
-        async with talking(talk.gateway, talk.url, kind) as later:
+        async with talking(talk.gateway, talk.url) as later:
             assert "slow__get_news" in await later.names()

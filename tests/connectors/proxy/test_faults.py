@@ -49,9 +49,9 @@ async def test_while_a_call_hangs_all_others_are_answered(tmp_path: Path, kind: 
         assert (await hanging).text == "at last"
 
 
-async def test_the_error_about_a_server_that_fails_to_start_contains_no_paths(tmp_path: Path, kind: Protocol) -> None:
+async def test_the_error_about_a_server_that_fails_to_start_contains_no_paths(tmp_path: Path) -> None:
     dead = {"command": sys.executable, "args": ["-c", "import sys; sys.exit('no')"]}
-    async with configured_client(tmp_path, tmp_path / "home", {"notes": dead}, kind) as talk:
+    async with configured_client(tmp_path, tmp_path / "home", {"notes": dead}) as talk:
         result = await talk.call("notes.get_pid")
         assert result.is_error
         assert "server 'notes'" in result.text

@@ -6,15 +6,7 @@ from pathlib import Path
 import pytest
 from fastmcp.tools.base import ToolResult
 from support.plain_server import entry
-from support.proxies import (
-    META,
-    Offering,
-    Protocol,
-    configured_client,
-    proxy_client,
-    rules,
-    talking,
-)
+from support.proxies import LEGACY, META, MODERN, Offering, Protocol, configured_client, proxy_client, rules, talking
 
 from packetgate.tools.spec.descriptions import listed_name
 
@@ -62,7 +54,7 @@ async def test_only_its_own_session_can_read_the_rest_of_a_huge_result(tmp_path:
         assert "the end" in (await talk.call("read_result", handle=handle[1], first_line=2_101, **context)).text
 
 
-@pytest.mark.parametrize("with_context", ["read", "write", "both", "neither"])
+@pytest.mark.parametrize(("kind", "with_context"), [(LEGACY, "both"), (MODERN, "read"), (MODERN, "write")])
 async def test_instructions_in_a_result_stay_text_and_their_address_is_flagged(
     tmp_path: Path, kind: Protocol, with_context: str
 ) -> None:
@@ -88,13 +80,13 @@ async def test_instructions_in_a_result_stay_text_and_their_address_is_flagged(
 FIT = ("get time", "get/it:now.or-never", "größe_lesen", "-", "x" * 128, "get.a.b", "call_read_tool", "set_context")
 
 
-async def test_tools_with_unusual_names_can_be_called_beside_meta_tools(tmp_path: Path, kind: Protocol) -> None:
+async def test_tools_with_unusual_names_can_be_called_beside_meta_tools(tmp_path: Path) -> None:
     liar = Offering("liar")
     answers = {name: f"it is number {number}" for number, name in enumerate(FIT)}
     for name, answer in answers.items():
         liar.offer(name, result=answer)
     options = {"preferences": rules("allow", "liar.*"), "allow_write_tools": True, "allow_execute_tools": True}
-    async with proxy_client(tmp_path, liar.server, kind=kind, **options) as talk:
+    async with proxy_client(tmp_path, liar.server, **options) as talk:
         listed = await talk.names()
         assert listed == META | {listed_name("liar", name) for name in FIT}
         assert all(re.fullmatch("[a-zA-Z0-9_-]{1,64}", name) for name in listed)
