@@ -10,7 +10,7 @@ from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import PrivateStateAttr, ToolCallRequest
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_messages
 from langchain_core.messages import ToolCall as AgentCall
 from langchain_core.tools import BaseTool
 from langgraph.config import get_config
@@ -33,21 +33,21 @@ from packetgate.plugins import installed
 from packetgate.ranking.choice import PaletteRequest, choose_palette, recent_after
 from packetgate.state.base import ms_since
 from packetgate.state.context import RoutingContext, routing_context
-from packetgate.state.errors import CallRefusedError, ConfigError, RequestError
+from packetgate.state.errors import CallRefusedError, ConfigError, RequestError, ToolCallError
 from packetgate.state.origins import FlowLabel, SessionLabel, merged_labels
 from packetgate.state.packet import CognitionPacket, is_user_message
-from packetgate.state.redaction import redacted_data
 from packetgate.state.routing import Risk, ToolCall, ToolResult
 from packetgate.state.sections import Content, Header
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
+from packetgate.tools.catalogue.toolbox import PausedCallError
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.spec.descriptions import SEPARATOR
 from packetgate.tools.spec.tool_spec import digest_of
 from packetgate.tools.text.reading import access_of
-from packetgate.toolsets.servers.functions import langchain_tool_spec, to_langchain_tool
-from packetgate.toolsets.servers.results import to_result_async
+from packetgate.toolsets.servers.functions import langchain_tool_spec, usable_tools
+from packetgate.toolsets.servers.langchain_results import result_of_message, safe_message
 
 Handled = ToolMessage | Command[Any]
 
@@ -108,7 +108,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             ConfigError: the settings or the policy cannot be read.
         """
         super().__init__()
-        self.tools = [to_langchain_tool(tool) for tool in tools]
+        self.tools = [*usable_tools(tools).values()]
         self.max_tools, self.unguarded = max_tools, frozenset(unguarded)
         changing = {"allow_write_tools": True, "allow_execute_tools": True}
         run_settings = settings if isinstance(settings, RoutingContext) else {**changing, **(settings or {})}
@@ -187,37 +187,43 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         if stored is None:
             reason = "the call was not reviewed: list PacketgateMiddleware after middleware that adds calls"
             return _refusal_message(call, reason)
-        handled: Handled | None = None
-        interrupted: GraphBubbleUp | None = None
+        handled: Any = None
+        was_asked_again = False
 
         async def execute(tool_name: str, params: dict[str, Any], idempotency_key: str) -> ToolResult:
-            nonlocal handled, interrupted
+            nonlocal handled
             started = time.perf_counter()
             try:
                 handled = await handler(request.override(tool_call=AgentCall(**{**call, "args": params})))
-            except GraphBubbleUp as bubble:  # the tool's own interrupt, for LangGraph
-                interrupted = bubble
-                raise
-            message = handled if isinstance(handled, ToolMessage) else ToolMessage("", tool_call_id="")
-            failed = message.status == "error"
-            return await to_result_async(message.text, None, ms_since(started), is_error=failed, complete=True)
+            except GraphBubbleUp as signal:  # the tool's own interrupt, for LangGraph
+                if was_asked_again:  # LangGraph would give the answer to the first question to the tool
+                    raise ToolCallError(
+                        "the tool asks something, after its call was cut off: call it again"
+                    ) from signal
+                raise PausedCallError(signal) from signal
+            messages = [one for one in _messages_in(handled) if isinstance(one, ToolMessage)]
+            own = [one for one in messages if one.tool_call_id == call["id"]] or [ToolMessage("", tool_call_id="")]
+            return await result_of_message(own[0], ms_since(started))
 
         kept = StoredProposal.model_validate_json(stored)
         facts = self._facts(kept.calls[0].call_id)  # what the verdict needs: the call holds its evidence
-        proposal = await self._gate.run(Proposal.restored(kept, facts), execute)
-        while proposal.waiting and interrupted is None:  # an earlier run may have finished
-            proposal = await self._gate.run(await self._asked_again(proposal), execute)
+        try:
+            proposal = await self._gate.run(Proposal.restored(kept, facts), execute)
+            while proposal.waiting:  # an earlier run may have finished
+                was_asked_again = True
+                proposal = await self._gate.run(await self._asked_again(proposal), execute)
+        except PausedCallError as paused:
+            raise paused.signal from None
         if proposal.entries:
             await self._gate.journal.record(*proposal.entries)
-        if interrupted:
-            raise interrupted
         (done,) = proposal.calls
         text = done.result.output or done.result.error if done.result else done.unfinished_run_text
         if done.status is not ToolExecutionStatus.EXECUTED:
             return _refusal_message(call, text or f"not executed: the call is {done.status}")
         if handled is None:  # the journal has the result of an earlier run
             return ToolMessage(text or "", name=call["name"], tool_call_id=str(call["id"]))
-        return _safe_message(handled, text or "") if isinstance(handled, ToolMessage) else handled
+        safe: Handled = _safe(handled)
+        return safe
 
     async def _asked_again(self, proposal: Proposal) -> Proposal:
         """Ask about a call whose earlier run has no recorded end, until the reply can be read."""
@@ -483,12 +489,27 @@ def _with_canonical_name(decision: Any) -> Any:
     return {**decision, "edited_action": {**edited, "name": f"{SERVER}.{_unprefixed_name(str(edited['name']))}"}}
 
 
-def _safe_message(message: ToolMessage, text: str) -> ToolMessage:
-    """Return the tool's message with the text that the gate recorded, and without secrets in parts of the content."""
-    if isinstance(message.content, str):
-        return message.model_copy(update={"content": text})
-    parts = [part if isinstance(part, dict) and "text" not in part else redacted_data(part) for part in message.content]
-    return message.model_copy(update={"content": parts})
+def _messages_in(handled: Any) -> list[BaseMessage]:
+    """Return the messages in what a tool returned: a message, a `Command`, or a list of both."""
+    if isinstance(handled, list):
+        return [message for item in handled for message in _messages_in(item)]
+    if not isinstance(handled, Command):
+        return [handled]
+    update = handled.update.get("messages", []) if isinstance(handled.update, dict) else handled.update or []
+    return convert_to_messages(update if isinstance(update, list) else [update])
+
+
+def _safe(handled: Any) -> Any:
+    """Return what a tool returned with safe messages, and without approvals and labels of its own."""
+    if isinstance(handled, list):
+        return [_safe(item) for item in handled]
+    messages = [safe_message(message) for message in _messages_in(handled)]
+    if not isinstance(handled, Command):
+        return messages[0]
+    if not isinstance(handled.update, dict):
+        return replace(handled, update=messages) if messages else handled
+    others = {key: value for key, value in handled.update.items() if key not in {"messages", "gated", "labels"}}
+    return replace(handled, update={**others, **({"messages": messages} if messages else {})})
 
 
 def _refusal_message(call: AgentCall, reason: str) -> ToolMessage:

@@ -49,6 +49,7 @@ from packetgate.state.printing import shorten
 from packetgate.state.request import TurnRequest
 from packetgate.state.routing import ToolCall
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
+from packetgate.tools.text.result_store import ResultStore
 from packetgate.toolsets.builtin.undo_store import UndoStore
 from packetgate.toolsets.servers.config import McpConfig, ServerConfig, load_config
 from packetgate.toolsets.servers.functions import FunctionServer, reads
@@ -73,10 +74,10 @@ STAGES = {"intent", "selector", "reviewer", "responder"}
 
 @dataclass(frozen=True, repr=False)
 class Question:
-    """The open question of a turn. It asks for approval of calls, or for a value that a call needs."""
+    """The open question of a turn. It asks for approval of calls, for a value that a call needs, or a tool asks it."""
 
     payload: Mapping[str, Any]
-    """The question in the form of LangChain's human-in-the-loop middleware."""
+    """The question in the form of LangChain's human-in-the-loop middleware. A tool's `interrupt` is its `value`."""
     thread: str
     _router: "Router | None" = field(default=None, repr=False, compare=False)
 
@@ -148,7 +149,9 @@ class Question:
     def _requests(self) -> Sequence[Mapping[str, Any]]:
         return self.payload.get("action_requests") or ()
 
-    def _decisions(self, kind: str, message: str) -> dict[str, Any]:
+    def _decisions(self, kind: str, message: str) -> Any:
+        if not self._requests:  # a tool asks, which gets the words
+            return message or kind
         return {"decisions": [{"type": kind, "message": message} for _ in self._requests]}
 
     def _edit_decision(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -361,7 +364,8 @@ def create_router(
     home = (folder / ".packetgate").absolute()  # now: on an event loop, this blocks
     preferences = (load_preferences(Path(policy)) if policy else Preferences()).with_rules(rules)
     config = _config([tool for tool in tools if isinstance(tool, str | Path)], folder, no_tools=not tools)
-    _check_names(_in_process_servers(tools), config)  # report invalid tools before the first turn
+    kept = ResultStore(home / "results")
+    _check_names(_in_process_servers(tools, kept), config)  # report invalid tools before the first turn
 
     async def make() -> McpHub:
         if config.servers:  # the servers' logs are stored there
@@ -374,9 +378,13 @@ def create_router(
             patience_s=START_PATIENCE_S,
             preferences=preferences,
             sandbox=replace(sandbox_settings(preferences), data=home),
+            kept=kept,
             undo=UndoStore(home / "undo.db"),
             ranker=plugged.part("rankers"),
-            other_servers=[*await asyncio.to_thread(_in_process_servers, tools), *plugged_servers(plugged, folder)],
+            other_servers=[
+                *await asyncio.to_thread(_in_process_servers, tools, kept),
+                *plugged_servers(plugged, folder),
+            ],
         )
 
     toolbox, loop = LoopTools(make), LoopThread()
@@ -384,7 +392,7 @@ def create_router(
         custom_deciders: dict[str, Any] = {**(deciders or {})}
         if unknown := custom_deciders.keys() - STAGES:
             raise InputError(f"unknown decider {min(unknown)!r}: use {', '.join(sorted(STAGES))}")
-        deciders = replace(_deciders(model, reviewer if prime is None else prime, plugged), **custom_deciders)
+        deciders = replace(_deciders(model, reviewer if prime is None else prime, plugged, kept), **custom_deciders)
     graph = build_graph(
         deciders,
         toolbox,
@@ -399,7 +407,7 @@ def create_router(
             "store": async_store(store) if store else InMemoryStore(),
         }
     )
-    served = ServerGraph.from_graph(graph, settings=context)
+    served = ServerGraph.from_graph(graph, kept, context)
     return Router(served, toolbox, context, turn_journal, loop, session_graph=session_graph)
 
 
@@ -417,35 +425,42 @@ def _check_names(servers: Sequence[Server], config: McpConfig) -> None:
         raise InputError(f"two servers have the name {duplicate!r}: rename one of them")
 
 
-def _in_process_servers(tools: Sequence[Any]) -> list[Server]:
-    """Return new servers for the functions, LangChain tools and FastMCP servers among the tools."""
+def _in_process_servers(tools: Sequence[Any], kept: ResultStore) -> list[Server]:
+    """Return new servers for the functions, LangChain tools and FastMCP servers among the tools.
+
+    Args:
+        kept: stores the pictures and files that they return.
+    """
     from fastmcp import FastMCP
     from fastmcp.client.transports import FastMCPTransport
 
     from packetgate.toolsets.servers.connection import Connection
 
     functions = [tool for tool in tools if not isinstance(tool, str | Path | FastMCP)]
-    servers: list[Server] = [FunctionServer(FUNCTIONS, functions)] if functions else []
+    servers: list[Server] = [FunctionServer(FUNCTIONS, functions, kept.keep)] if functions else []
     for tool in tools:
         if isinstance(tool, FastMCP):
             config = ServerConfig(tool.name, {"trusted": True})
-            servers.append(Connection(config, partial(FastMCPTransport, tool)))
+            servers.append(Connection(config, partial(FastMCPTransport, tool), keep=kept.keep, store_texts=False))
     return servers
 
 
 def _deciders(
-    model: str | BaseChatModel, prime: "str | BaseChatModel | BaseDecisionModel | None", plugins: Plugins
+    model: str | BaseChatModel,
+    prime: "str | BaseChatModel | BaseDecisionModel | None",
+    plugins: Plugins,
+    kept: ResultStore,
 ) -> Deciders:
     from langchain_core.decisions import BaseDecisionModel
 
     if isinstance(prime, BaseDecisionModel):
-        return with_reviewer(_deciders(model, None, plugins), partial(_return_model, prime))
+        return with_reviewer(_deciders(model, None, plugins, kept), partial(_return_model, prime))
     if isinstance(model, str) and isinstance(prime, str | None):
-        return deciders_for(ModelPool(model, prime or model), plugins=plugins)
+        return deciders_for(ModelPool(model, prime or model), kept, plugins)
     if isinstance(prime, str) and (pool := ModelPool(prime=prime)).has_reviewer:
-        return with_reviewer(_deciders(model, None, plugins), pool.reviewer)
+        return with_reviewer(_deciders(model, None, plugins, kept), pool.reviewer)
     lite = _model_source(model)
-    return language_deciders(lite, lite if prime is None else _model_source(prime), plugins=plugins)
+    return language_deciders(lite, lite if prime is None else _model_source(prime), kept, plugins)
 
 
 async def _return_model(model: "BaseDecisionModel") -> "BaseDecisionModel":

@@ -1,6 +1,7 @@
 """Sessions of a graph: their state, history and runs."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import UnknownInterruptError
 from langgraph.pregel.protocol import PregelProtocol
 from langgraph.store.base import BaseStore
-from langgraph.types import Command, StateSnapshot
+from langgraph.types import Command, Interrupt, StateSnapshot
 from pydantic import ValidationError
 
 from packetgate.gate.journal import interrupted_writes
@@ -71,8 +72,8 @@ class SessionState:
         header = values.get("header")
         if header:
             check_version(header.version if isinstance(header, Header) else header.get("version", 0))
-        interrupt = next((item for item in snapshot.interrupts if isinstance(item.value, dict)), None)
-        question = dict(interrupt.value) if interrupt else None
+        interrupt = next(iter(snapshot.interrupts), None)
+        question = question_of(interrupt) if interrupt else None
         fields = {name: value for name, value in values.items() if name in CognitionPacket.model_fields}
         try:
             packet = CognitionPacket.model_validate(fields, extra="ignore")
@@ -82,6 +83,15 @@ class SessionState:
             raise PacketError(f"the stored session state is not a valid packet: {where}: {first['msg']}") from error
         is_open = bool(snapshot.next or snapshot.tasks)
         return cls(packet, question, is_open and question is None, interrupt.id if interrupt else "")
+
+
+def question_of(interrupt: Interrupt) -> dict[str, Any]:
+    """Return the question of an interrupt: Packetgate's own, or that of a tool, which any value answers."""
+    value = interrupt.value
+    if isinstance(value, dict) and "question_id" in value:
+        return dict(value)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return {"kind": "question", "question": text, "question_id": interrupt.id, "value": value}
 
 
 class Sessions:

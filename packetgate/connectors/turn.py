@@ -214,7 +214,8 @@ def _resolved(turn: UserInput, state: SessionState) -> UserInput:
 
     match turn:
         case Say(text=text, question_id=str() as shown) if not turn.files and not turn.request.attachments:
-            return Reply(text, shown) if decides(text) else turn
+            is_of_tool = state.packet.governance.question is None  # which any text answers
+            return Reply(text, shown) if is_of_tool or decides(text) else turn
         case Reply(value=str() as text, question_id=shown) if shown and not _answers(turn, question):
             header = state.packet.header
             request = TurnRequest(

@@ -29,6 +29,7 @@ from packetgate.gate.grants import Grants
 from packetgate.gate.journal import (
     CALL_MARKED,
     ENDED,
+    PAUSED,
     STARTED,
     BufferedJournal,
     CallLog,
@@ -47,6 +48,7 @@ from packetgate.state.routing import NO_OBJECTION, Correction, Risk, ToolCall, T
 from packetgate.state.sections import Approval, ApprovalOutcome
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.toolbox import PausedCallError
 from packetgate.tools.checks.checking import repair_call
 from packetgate.tools.checks.validation import check_call
 from packetgate.tools.risk.call import with_risk
@@ -167,25 +169,27 @@ class Gate:
         """Return the proposal after its approved calls have run, concurrently and each once.
 
         What a verdict depends on is verified before. A call whose earlier run has no recorded end waits for an answer
-        instead; `ask` asks about it.
+        instead; `ask` asks about it. A call that its tool paused runs alone, so that no other call can take the answer
+        that it waits for; the others stay approved.
 
         Raises:
+            PausedCallError: a tool interrupts its call. The other calls have ended.
             ConfigError: the journal cannot be used.
         """
-        facts, execute = proposal.facts, execute or self._execute
+        facts, execute, running = proposal.facts, execute or self._execute, await self._next_calls(proposal)
         if execute is None:
             raise ValueError("this gate has no tools: pass `execute`")
         held = self._held.pop(facts.header.packet_id, ())
         changes = [
             call
-            for call in proposal.approved
+            for call in running
             if call.risk is not Risk.READ and facts.settings.allows(call.risk) and call.tool_name in facts.catalogue
         ]
         marks = [_mark(call, facts) for call in changes if facts.renames_calls]
         journal = BufferedJournal(self.journal, *held, *marks)
         self._running.add(facts.header.packet_id)
         try:
-            runs = [self._run_call(call, proposal, execute, journal) for call in proposal.approved]
+            runs = [self._run_call(call, proposal, execute, journal) for call in running]
             ends = await asyncio.gather(*runs, return_exceptions=True)
         finally:
             self._running.discard(facts.header.packet_id)
@@ -193,9 +197,12 @@ class Gate:
             if isinstance(error, ConfigError):
                 raise error
         await journal.record()
+        for error in ends:
+            if isinstance(error, PausedCallError):
+                raise error
         ended = [
             _failed_call(call, end) if isinstance(end, BaseException) else end
-            for call, end in zip(proposal.approved, ends, strict=True)
+            for call, end in zip(running, ends, strict=True)
         ]
         if not facts.can_ask:
             unasked = ToolExecutionStatus.SKIPPED, "nobody can be asked"
@@ -274,6 +281,15 @@ class Gate:
             judged.append(rated.changed(verdict_digest=verdict_digest(rated, spec, facts) if spec else ""))
         return judged
 
+    async def _next_calls(self, proposal: Proposal) -> tuple[ToolCall, ...]:
+        """Return the approved calls that run together: all, or the first that its tool has paused."""
+        approved = proposal.approved
+        for call in approved if len(approved) > 1 else ():
+            rows = await self.journal.call_entries(proposal.facts.header.packet_id, call.call_id)
+            if any(row.entry.event == PAUSED for row in rows):
+                return (call,)
+        return approved
+
     async def _run_call(self, call: ToolCall, proposal: Proposal, execute: Execute, journal: Journal) -> ToolCall:
         facts = proposal.facts
         try:
@@ -345,7 +361,14 @@ class Gate:
             params[name] = log.idempotency_key
         if spec.has_dry_run:
             params["dry_run"] = False
-        end = await _send(call, params, execute, header.session_id, idempotency_key=log.idempotency_key)
+        try:
+            end = await _send(call, params, execute, header.session_id, idempotency_key=log.idempotency_key)
+        except PausedCallError as paused:
+            if paused.result is None:
+                await log.pause()
+            else:
+                await log.finish(call.with_result(ToolExecutionStatus.EXECUTED, paused.result))
+            raise
         try:
             await log.finish(end)
         except ConfigError as error:  # the packet may still be stored
@@ -392,7 +415,7 @@ class Gate:
             return call
         rows = await self.journal.call_entries(str(run["packet"]), str(run["call"]))
         started: list[datetime] = [row.at for row in rows if row.entry.event == STARTED]
-        if not started or any(row.entry.event == ENDED for row in rows):
+        if not started or any(row.entry.event in {ENDED, PAUSED} for row in rows):
             return call
         if call.status.awaits_user:
             return call.changed(started_at=started[-1])

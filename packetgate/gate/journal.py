@@ -19,6 +19,8 @@ CALL_MARKED = "call_marked"
 """Event that stores the newest run of a proxy call under the digest of the call."""
 STARTED = "call_started"
 ENDED = "call_ended"
+PAUSED = "call_paused"
+"""Event of a run that the tool interrupted to ask something: the next run goes on with the answer."""
 CALL_REVIEWED = "call_reviewed"
 QUESTION_SHOWN = "question_shown"
 """Event of a question at an interrupt, with the digest of its call: a reply counts only for this digest."""
@@ -162,13 +164,14 @@ class CallLog:
     async def read(self) -> "CallLog":
         """Return the log with what the journal has recorded."""
         starts, ends = await _recorded_runs(self.call.call_id, self.header, self.journal)
-        same = [row.entry.detail for row in ends if self._identity.items() <= row.entry.detail.items()]
-        ended = {row.entry.detail["attempt"] for row in ends}
-        unfinished = [row.at for row in starts if row.entry.detail["attempt"] not in ended]
+        finished = [row.entry.detail for row in ends if row.entry.event == ENDED]
+        same = [detail for detail in finished if self._identity.items() <= detail.items()]
+        over = {row.entry.detail["attempt"] for row in ends}
+        unfinished = [row.at for row in starts if row.entry.detail["attempt"] not in over]
         return replace(
             self,
             attempt=len(starts) + 1,
-            idempotency_key=str(UUID(digest_of([self.header.packet_id, self.call.call_id, len(ends)])[:32])),
+            idempotency_key=str(UUID(digest_of([self.header.packet_id, self.call.call_id, len(finished)])[:32])),
             end=self.call.with_result(
                 ToolExecutionStatus(str(same[-1]["status"])), ToolResult.model_validate(same[-1]["result"])
             )
@@ -195,6 +198,10 @@ class CallLog:
         result = end.result.model_dump(mode="json", exclude_defaults=True) if end.result else {}
         await self.journal.record(self._entry(ENDED, "end", status=end.status.value, result=result))
 
+    async def pause(self) -> None:
+        """Record that the tool interrupted the run."""
+        await self.journal.record(self._entry(PAUSED, "end", status="paused"))
+
     @property
     def _identity(self) -> dict[str, JsonValue]:
         return {"call": digest_of(self.call.params), "approval": self.approval}
@@ -217,6 +224,8 @@ async def interrupted_writes(calls: Iterable[ToolCall], header: Header, journal:
             ended = {row.entry.detail.get("attempt"): row.entry.detail.get("status") for row in ends}
             status = ended.get(starts[-1].entry.detail.get("attempt"))
             outcome = f"it ended as {status}, but the result was not reported"
+            if status == "paused":
+                outcome = "it asked a question, which was not answered"
             outcomes.append((call, outcome if status else call.with_unfinished_run(starts[-1].at).unfinished_run_text))
     return outcomes
 
@@ -225,5 +234,5 @@ async def _recorded_runs(
     call_id: str, header: Header, journal: Journal
 ) -> tuple[tuple[RecordedEntry, ...], tuple[RecordedEntry, ...]]:
     rows = await journal.call_entries(header.packet_id, call_id)
-    starts, ends = (tuple(row for row in rows if row.entry.event == event) for event in (STARTED, ENDED))
+    starts, ends = (tuple(row for row in rows if row.entry.event in events) for events in ({STARTED}, {ENDED, PAUSED}))
     return starts, ends

@@ -16,6 +16,7 @@ from packetgate.graph.routes import (
     after_answering,
     after_asking,
     after_execution,
+    after_injection,
     after_intent,
     after_opening,
     after_review,
@@ -101,7 +102,7 @@ def build_graph(
     branch("review_selection", after_review)
     branch("ask_user", after_asking)
     branch("execute_tool", after_execution)
-    graph.add_edge("inject_result", "detect_intent")
+    branch("inject_result", after_injection)
     graph.add_node("put_back", InlineNode(lambda packet: with_thread_messages(packet, put_back(packet)), "put_back"))
     branch("respond", after_answering)
     graph.add_edge("put_back", "ask_user")

@@ -50,9 +50,16 @@ def after_asking(
     return "select_tool" if packet.routing.outcome == "pending" else _run_or_respond(packet)
 
 
-def after_execution(packet: CognitionPacket) -> Literal["ask_user", "inject_result"]:
-    """Ask about calls that may have run before."""
+def after_execution(packet: CognitionPacket) -> Literal["execute_tool", "ask_user", "inject_result"]:
+    """Run the calls that waited for a tool's own question; ask about calls that may have run before."""
+    if any(call.status is ToolExecutionStatus.APPROVED for call in packet.routing.calls):
+        return "execute_tool"
     return "ask_user" if any(call.status.awaits_user for call in packet.routing.calls) else "inject_result"
+
+
+def after_injection(packet: CognitionPacket) -> Literal["detect_intent", "respond"]:
+    """Answer with a result that is the answer; otherwise, go on with the results."""
+    return "respond" if packet.routing.direct_answer else "detect_intent"
 
 
 def after_answering(packet: CognitionPacket) -> Literal["put_back", "__end__"]:

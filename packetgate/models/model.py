@@ -145,7 +145,8 @@ class Model:
     @property
     def accepts_images(self) -> bool | None:
         """Whether the model accepts images; None: not known."""
-        return self.options.vision
+        profile = getattr(self.chat, "profile", None) or {}
+        return profile.get("image_inputs") if self.options.vision is None else self.options.vision
 
     def text_answer_options(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
         """Return request options for a text answer, with these tools in the prompt."""

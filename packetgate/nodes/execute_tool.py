@@ -8,7 +8,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Reflection, SystemTask
-from packetgate.tools.catalogue.toolbox import Toolbox
+from packetgate.tools.catalogue.toolbox import PausedCallError, Toolbox
 
 _STAGE = "execute_tool"
 
@@ -18,10 +18,14 @@ async def execute_tool(
 ) -> PacketUpdate:
     """Execute the approved calls; each ends executed, failed, skipped (dry run) or unknown.
 
-    The user is asked about calls that an interrupted process may have run, after the other calls have ended.
+    The user is asked about calls that an interrupted process may have run, after the other calls have ended. A tool
+    that interrupts its call interrupts the graph here; the calls that stay approved run in the next visit.
     """
     facts = facts_of(packet, await toolbox.catalogue(), runtime.execution_info)
-    proposal = await gate.run(proposal_of(packet, facts))
+    try:
+        proposal = await gate.run(proposal_of(packet, facts))
+    except PausedCallError as paused:
+        raise paused.signal from None
     proposal = await gate.ask(proposal) if proposal.waiting else proposal
     summary = "; ".join(f"{call.tool_name}: {_outcome_text(call)}" for call in proposal.calls)
     return {

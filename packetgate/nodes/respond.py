@@ -5,7 +5,7 @@ from langgraph.runtime import Runtime
 
 from packetgate.deciders.commands import is_command
 from packetgate.deciders.fallback import respond_plainly
-from packetgate.deciders.protocols import Responder
+from packetgate.deciders.protocols import Answer, Responder
 from packetgate.models.links import with_inert_links
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import MODEL_TEXT, CognitionPacket, PacketUpdate
@@ -20,7 +20,10 @@ async def respond(
 ) -> PacketUpdate:
     """Write the answer from the packet alone."""
     decider = respond_plainly if is_command(packet.content.original_prompt) else decider
-    answer = await decider(packet, toolbox.last_catalogue, packet.governance.settings)
+    if direct := packet.tool_routing.direct_answer if packet.tool_routing else "":
+        answer = Answer(text=direct, decided_by="reflex")
+    else:
+        answer = await decider(packet, toolbox.last_catalogue, packet.governance.settings)
     text, violations = answer.text, 0
     if answer.decided_by == "model":
         from packetgate.models.stripping import ONLY_MARKUP, strip_markup  # compiles hundreds of patterns

@@ -83,6 +83,10 @@ class ToolResult(Section):
     server_part: str | None = None
     """The part of output or error that the server wrote; None: the complete text."""
     attachments: tuple[ResultAttachment, ...] = Field(default=(), max_length=MAX_ATTACHMENTS)
+    artifact: JsonValue = None
+    """Data of a LangChain tool for the caller. No model receives it."""
+    is_answer: bool = False
+    """Whether the text is the answer to the user, as LangChain's `return_direct` says."""
 
     @property
     def fields(self) -> dict[str, JsonValue] | None:
@@ -346,6 +350,13 @@ class ToolRouting(Section):
     def attachments(self) -> tuple[ResultAttachment, ...]:
         """Attachments of all results of the turn, oldest first."""
         return tuple(attachment for call in self.all_calls if call.result for attachment in call.result.attachments)
+
+    @property
+    def direct_answer(self) -> str:
+        """The text of this pass if its results are the answer to the user; otherwise empty."""
+        results = [call.result for call in self.calls]
+        is_answer = not self.queued_calls and all(result and result.is_answer for result in results)
+        return "\n\n".join(result.output for result in results if result) if is_answer else ""
 
     @property
     def first_call(self) -> ToolCall | None:

@@ -4,7 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
-from packetgate.graph.routes import after_asking, after_execution, after_intent, after_review, after_selection
+from packetgate.graph.routes import (
+    after_asking,
+    after_execution,
+    after_injection,
+    after_intent,
+    after_review,
+    after_selection,
+)
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall, ToolRouting
 from packetgate.state.sections import Approval, ApprovalOutcome, Governance, Intent
@@ -71,6 +78,8 @@ def packet(
         (after_execution, packet(S.EXECUTED), "inject_result"),
         (after_execution, packet(S.UNKNOWN, S.FAILED), "inject_result"),
         (after_execution, packet(S.EXECUTED, S.AWAITING_APPROVAL), "ask_user"),
+        (after_execution, packet(S.EXECUTED, S.APPROVED), "execute_tool"),
+        (after_injection, packet(S.EXECUTED), "detect_intent"),
     ],
 )
 def test_each_route_returns_the_next_stage(

@@ -71,7 +71,8 @@ async def select_by_model(
     model, pictures = await source(), await attached_pictures(packet, store)
     if model.uses_tool_calling:
         # with pictures, the answer is left to its own stage, which reports pictures that the model cannot read
-        may_answer = not (pictures or packet.context.earlier_pictures) and await is_model_of(model, prime)
+        returned = model.accepts_images and any(one.kind == "image" for one in packet.routing.attachments)
+        may_answer = not (pictures or packet.context.earlier_pictures or returned) and await is_model_of(model, prime)
         try:
             return await select_natively(
                 model, packet, catalogue, context, pictures, may_answer=may_answer, advisers=advisers

@@ -10,6 +10,20 @@ from packetgate.state.sections import ServerHealth
 from packetgate.tools.catalogue.catalogue import Catalogue
 
 
+class PausedCallError(Exception):
+    """A tool left its call to the graph: it asks something first, or hands over to the parent graph."""
+
+    def __init__(self, signal: Exception, result: ToolResult | None = None) -> None:
+        """Pause a call.
+
+        Args:
+            signal: what the graph raises.
+            result: the result of a call that has ended; None: the call runs again with the answer.
+        """
+        super().__init__(f"the tool interrupted its call: {signal}")
+        self.signal, self.result = signal, result
+
+
 class Toolbox(Protocol):
     """The tools of one process. The implementation is `McpHub`."""
 

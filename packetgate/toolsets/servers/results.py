@@ -159,7 +159,7 @@ def to_result(
     handle = store_text(text) if store_text and length > MAX_SHOWN_CHARS and not is_error else ""
     if length > MAX_OUTPUT_CHARS:
         cut = True
-        text = f"{text[:MAX_OUTPUT_CHARS]}\n[cut here: {length:,} characters in all{read_more_hint(handle)}]"
+        text = cut_text(text, MAX_OUTPUT_CHARS, length, read_more_hint(handle))
     message = text.strip()
     server_part = (None if message else "") if is_error else server_text if text != server_text and content else None
     return ToolResult(
@@ -176,8 +176,8 @@ def to_result(
         execution_time_ms=execution_time_ms,
         truncated=cut,
         attachments=attachments,
-        parts=_if_small(redacted_data([*parts])) or (),
-        meta=_if_small(redacted_data(meta)),
+        parts=small_and_redacted([*parts]) or (),
+        meta=small_and_redacted(meta),
     )
 
 
@@ -194,6 +194,11 @@ def to_json_text(structured: Any) -> str:
     return line if len(line) <= _MAX_LINE_CHARS else json.dumps(structured, ensure_ascii=False, indent=2, default=str)
 
 
+def cut_text(text: str, limit: int, length: int, hint: str = "") -> str:
+    """Return the beginning of a text, with the length of the whole."""
+    return f"{text[:limit]}\n[cut here: {length:,} characters in all{hint}]"
+
+
 def _is_only_value(text: str, values: list[Any]) -> bool:
     """Whether a text repeats the only value, as JSON or with one line for each item."""
     lines = text.splitlines()
@@ -207,6 +212,11 @@ def _json_or_text(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):  # not JSON, or too deeply nested
         return text
+
+
+def small_and_redacted(content: Any) -> Any:
+    """Return JSON data without secrets; None if it is large or cannot be stored."""
+    return _if_small(redacted_data(content))
 
 
 def _if_small(content: Any) -> Any:
