@@ -86,7 +86,8 @@ def in_one_turn(
 async def token_counter(lite: ModelSource | None) -> TokenCounter:
     """Return the token counter of the selecting model; an estimating counter if the model has none."""
     try:
-        count = (await lite()).token_counter if lite else None
+        model = await lite() if lite else None
     except ModelError:
         return ESTIMATE  # the selection reports the error
-    return TokenCounter(count, is_exact=True) if count else ESTIMATE
+    count = model and model.token_counter
+    return TokenCounter(count, is_exact=True, max_tool_tokens=model.tool_token_limit) if model and count else ESTIMATE

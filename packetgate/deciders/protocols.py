@@ -96,6 +96,7 @@ class Selection(StageDecision):
     asked_argument: tuple[str, ...] = ()  # for `clarify`: tool and parameter, if the question asks for one argument
     alternatives: tuple[Alternative, ...] = ()
     corrections: tuple[Correction, ...] = ()
+    offered_tools: tuple[str, ...] = ()  # tools whose parameters the model was shown, in the order of the prompt
     call_probability: float | None = None  # measured probability that the model calls a tool
 
     def replacing(self, model_selection: "Selection") -> "Selection":
@@ -109,6 +110,7 @@ class Selection(StageDecision):
             corrections=model_selection.corrections,
             reasoning=f"{self.reasoning}; more likely right than the model's selection",
             call_probability=model_selection.call_probability,
+            offered_tools=model_selection.offered_tools,
             usage=model_selection.usage,
         )
 

@@ -36,6 +36,8 @@ HIDDEN: RunnableConfig = {"tags": ["nostream"]}
 """Config that keeps an answer out of LangGraph's message stream: users do not see JSON."""
 
 _SPEED_PROMPT = f"Numbers: {list(range(100, 160))}.\nWrite the first thirty of them in words."
+_TOOL_TOKEN_LIMITS = ((250, 600), (1_000, 2_000))
+"""For models in this process: (prompt tokens per second, largest number of tool tokens below this speed)."""
 PICTURES_REFUSED = "pictures_refused"
 """Key of `response_metadata` for why the server refused pictures; it then received their descriptions."""
 
@@ -132,6 +134,18 @@ class Model:
     @property
     def reading_speed(self) -> float | None:
         """Prompt tokens per second of a model in this process; None: not known."""
+        return None
+
+    @property
+    def tool_token_limit(self) -> int | None:
+        """Tokens of tools that a slow model in this process reads in time; None: no limit."""
+        speed = self.reading_speed or 0.0
+        limit = next((tokens for max_speed, tokens in _TOOL_TOKEN_LIMITS if speed < max_speed), None)
+        return limit if self.is_local else None
+
+    @property
+    def context_size(self) -> int | None:
+        """Tokens of prompt and answer together; None: not known."""
         return None
 
     async def fits(self, messages: Sequence[BaseMessage], max_tokens: int, tools: Sequence[OfferedTool] = ()) -> bool:

@@ -53,6 +53,7 @@ async def build_palette(
             person=packet.header.person,
             subject=packet.context.subject,
             recent=recent,
+            offered=packet.context.offered_tools,
             described=routing.described_tools,
             missed=routing.missed_tools,
             seen=packet.context.palette_names if routing.palette_widened and not guarded else (),
@@ -70,7 +71,7 @@ async def build_palette(
         available_mcp_tools=tuple(islice(catalogue, MAX_NAMED_TOOLS)),
         available_more=max(0, len(catalogue) - MAX_NAMED_TOOLS),
         servers=servers,
-        subject=tuple(sorted(palette.subject.terms)) or packet.context.subject,
+        subject=tuple(sorted(palette.subject_terms)) or packet.context.subject,
     )
     handles = [call.result.handle for call in routing.all_calls if call.result]
     texts = handles + [message.text for message in packet.conversation[-RECENT_MESSAGES:]]

@@ -81,6 +81,7 @@ async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext], *
             context_type=request.context_type or earlier.context_type,
             subject=earlier.subject,
             recent_tools=earlier.recent_tools,
+            offered_tools=earlier.offered_tools,
             result_ledger=earlier.result_ledger,
             earlier_calls=recent_calls(packet.calls_with_results),
             earlier_pictures=pictures[-MAX_PICTURES:],

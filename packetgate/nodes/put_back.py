@@ -4,7 +4,15 @@ from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.sections import PacketState, Status, recent_calls
 
 STILL_WAITS = "Waiting for your decision; not run."
-_SESSION_FIELDS = ("context_type", "subject", "recent_tools", "result_ledger", "earlier_pictures", "labels")
+_SESSION_FIELDS = (
+    "context_type",
+    "subject",
+    "recent_tools",
+    "offered_tools",
+    "result_ledger",
+    "earlier_pictures",
+    "labels",
+)
 
 
 def put_back(packet: CognitionPacket) -> PacketUpdate:

@@ -35,6 +35,8 @@ async def select_tool(
     if routing.outcome == "clarify" and not facts_of(packet, catalogue, runtime.execution_info).can_ask:
         routing = routing.ended_without_call(selection.question)
     update: PacketUpdate = {"tool_routing": routing, **text_question(packet, asks=routing.outcome == "clarify")}
+    if selection.offered_tools:
+        update["context"] = packet.context.changed(offered_tools=selection.offered_tools)
     if not selection.needs_tool:
         update["intent"] = packet.intent.changed(
             needs_tool=False,

@@ -21,10 +21,6 @@ FULL_SHARE = 1 / 3
 """Share of the budget that full texts may use until all other tools are placed."""
 BRIEF_LEAST, BRIEF_BEST, BRIEF_SCORE = 4, 12, 0.15
 """The same limits for tools that are at least in brief; all other tools are only named."""
-SHARE = 0.5
-"""Largest palette, as a share of the whole catalogue in tokens."""
-WORTH_SAVING = 800
-"""Tokens up to which a palette may exceed that share."""
 MOST_RECENT = 8
 """Largest number of recent tools that a session remembers."""
 MOST_NAMED = 4
@@ -63,6 +59,8 @@ class PaletteRequest:
     subject: Sequence[str] = ()
     """The session's last subject, used if the words have none."""
     recent: Sequence[str] = ()
+    offered: Sequence[str] = ()
+    """Tools that the model was shown in full before; they stay, so that the beginning of its prompt stays the same."""
     described: Sequence[str] = ()
     """Tools whose full description the selection asked for."""
     missed: Sequence[str] = ()
@@ -84,8 +82,9 @@ class Palette:
     entries: tuple[PaletteEntry, ...]
     tokens: int
     """Number of tokens in the entries' texts."""
-    subject: Subject
-    left_out: int
+    subject_terms: frozenset[str] = frozenset()
+    """The subject of the request; empty if the whole catalogue is shown."""
+    left_out: int = 0
     """Number of ranked tools that did not fit."""
     note: str = ""
     """What is unusual about the palette."""
@@ -94,9 +93,20 @@ class Palette:
 def choose_palette(request: PaletteRequest, catalogue: Catalogue) -> Palette:
     """Return a palette of at most `size` tools within the token budget; at least one if the catalogue has tools.
 
-    Learned uses may reorder and add tools. A tool that would be chosen without them is still named, even beyond size
-    and budget.
+    A catalogue that fits is shown whole. Learned uses may reorder and add tools. A tool that would be chosen without
+    them is still named, even beyond size and budget; so are the tools that were offered before.
     """
+    budget = _TokenBudget(request, catalogue)
+    if budget.show_whole_catalogue():
+        entries = tuple(
+            PaletteEntry(tool_name=name, detail="full", reason="whole", risk=spec.risk)
+            for name, spec in catalogue.items()
+        )
+        return Palette(entries, budget.spent)
+    return _with_offered_tools(_best_palette(request, catalogue), request, catalogue)
+
+
+def _best_palette(request: PaletteRequest, catalogue: Catalogue) -> Palette:
     subject = subject_of(request.words, catalogue.preferences.category_words)
     hits, support = _ranked_hits(request, catalogue, subject)
     chosen = _choose(_Candidates(request, catalogue, add_support(hits, support), subject))
@@ -203,8 +213,7 @@ class _TokenBudget:
     def __init__(self, request: PaletteRequest, catalogue: Catalogue) -> None:
         self._request, self._catalogue = request, catalogue
         self.shown: dict[str, PaletteDetail] = {}
-        self.spent = 0
-        self.budget = self._budget()
+        self.spent, self.budget = 0, request.token_budget
 
     def tokens(self, name: str, shown: PaletteDetail | None) -> int:
         """Return the tokens of a tool's text; 0 for a tool that is not shown."""
@@ -212,14 +221,17 @@ class _TokenBudget:
             return 0
         return cached_token_count(self._request.tokens.count, self._request.text(self._catalogue[name], shown))
 
-    def _budget(self) -> int:
-        """Return the token budget, which is smaller for a small catalogue (`SHARE`, `WORTH_SAVING`)."""
-        total, budget = 0, self._request.token_budget
+    def show_whole_catalogue(self) -> bool:
+        """Show all tools in full if they fit, and return whether they do."""
+        if len(self._catalogue) > self._request.size:
+            return False
+        total, limit = 0, min(self.budget, self._request.tokens.max_tool_tokens or self.budget)
         for name in self._catalogue:
             total += self.tokens(name, "full")
-            if total >= budget / SHARE:
-                return budget
-        return min(budget, max(WORTH_SAVING, int(total * SHARE)))
+            if total > limit:
+                return False
+        self.spent = total
+        return True
 
     def show(self, names: Iterable[str], shown: PaletteDetail, limit: int, *, must: bool = False) -> None:
         """Show tools at this level or higher, within the limit; with `must`, the first tool may exceed it."""
@@ -269,7 +281,7 @@ def _choose(candidates: _Candidates) -> Palette:
     return Palette(
         entries=tuple(entries),
         tokens=shown_tools.spent,
-        subject=candidates.subject,
+        subject_terms=candidates.subject.terms,
         left_out=len(scores.keys() - shown_tools.shown.keys()),
         note="; ".join(filter(None, notes)),
     )
@@ -279,6 +291,18 @@ def _best_scored(best: Sequence[str], scores: Mapping[str, float], share: float,
     """Return the first `least` tools, and those with at least this share of the best score."""
     threshold = share * max(scores.values(), default=0.0)
     return [name for rank, name in enumerate(best) if rank < least or scores.get(name, threshold) >= threshold]
+
+
+def _with_offered_tools(palette: Palette, request: PaletteRequest, catalogue: Catalogue) -> Palette:
+    """Return a palette that also has the tools that were offered before, in full."""
+    budget, chosen = _TokenBudget(request, catalogue), {entry.tool_name: entry for entry in palette.entries}
+    tokens = palette.tokens
+    for name in filter(catalogue.__contains__, request.offered):
+        before = chosen.get(name)
+        tokens += budget.tokens(name, "full") - budget.tokens(name, before.detail if before else None)
+        new = PaletteEntry(tool_name=name, detail="full", reason="offered", risk=catalogue[name].risk)
+        chosen[name] = before.changed(detail="full") if before else new
+    return replace(palette, entries=tuple(chosen.values()), tokens=tokens)
 
 
 def _no_room_note(names: Sequence[str]) -> str:

@@ -109,8 +109,11 @@ class PaletteEntry(Section):
 
     tool_name: str
     detail: PaletteDetail
-    reason: Literal["permanent", "recent", "default", "ranked", "widened", "described", "kept", "command"]
-    """`kept`: only to read the rest of a long result. `command`: typed."""
+    reason: Literal[
+        "whole", "permanent", "recent", "offered", "default", "ranked", "widened", "described", "kept", "command"
+    ]
+    """`whole`: the catalogue is small. `offered`: in an earlier turn. `kept`: only to read the rest of a long result.
+    `command`: typed."""
     risk: Risk
     score: float = 0.0
     """Rank score; higher is better, 0 if not ranked."""
@@ -179,6 +182,8 @@ class Context(Section):
     """Number of fitting tools that had no room on the palette."""
     subject: tuple[str, ...] = ()
     recent_tools: tuple[str, ...] = ()
+    offered_tools: tuple[str, ...] = ()
+    """Tools whose parameters the model was shown in this session, in the order of the prompt."""
     result_ledger: tuple[LedgerEntry, ...] = ()
     earlier_calls: tuple[ToolCall, ...] = ()
     """Calls of earlier turns, oldest first: the values of later calls may come from their results."""

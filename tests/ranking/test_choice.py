@@ -21,6 +21,7 @@ READS = [f"notes.read_note_{i:02}" for i in range(30)]
 SPECS = [*(a_tool(name, "Read a note. " * 5, path=PATH) for name in READS), *files_catalogue().values()]
 MANY = Catalogue(SPECS)
 ALWAYS = Preferences(permanent=READS[5:7])
+NEVER_WHOLE = TokenCounter(ESTIMATE.count, is_exact=False, max_tool_tokens=1)
 
 
 def wanted(words: str = "read a note", access: Access = Access.READ, **given: Any) -> PaletteRequest:
@@ -161,14 +162,17 @@ def test_the_best_ranked_comes_first_whatever_access_was_detected(request_: str,
     ],
 )
 def test_unranked_tools_with_more_access_or_reach_come_last(request_: str, access: Access, last: set[str]):
-    assert {*names(chosen_by(wanted(request_, access), OFFICE))[-len(last) :]} == last
+    assert {*names(chosen_by(wanted(request_, access, tokens=NEVER_WHOLE), OFFICE))[-len(last) :]} == last
 
 
 def test_the_pool_comes_after_the_best_with_reads_first():
-    chosen = chosen_by(wanted("search my notes", size=6, context_type="Work"), OFFICE)
+    chosen = chosen_by(wanted("search my notes", size=6, context_type="Work", tokens=NEVER_WHOLE), OFFICE)
     assert names(chosen)[0] == "notes.search_notes"
     assert names(one for one in chosen if one.reason == "default")[:2] == ["mail.list_letters", "mail.send_letter"]
-    assert choose_palette(wanted(context_type="seas"), OFFICE).note == "no tool belongs to conversations of type 'seas'"
+    assert (
+        choose_palette(wanted(context_type="seas", size=5), OFFICE).note
+        == "no tool belongs to conversations of type 'seas'"
+    )
 
 
 def test_entries_are_ordered_by_reason():
@@ -212,10 +216,10 @@ def test_if_nothing_fits_the_next_palette_has_the_tools_without_room():
 
 
 def test_a_note_says_that_only_tools_of_another_risk_fit():
-    chosen = choose_palette(wanted("run a command"), files_catalogue())
+    chosen = choose_palette(wanted("run a command", size=2), files_catalogue())
     assert names(chosen.entries)[0] == "shell.run_command"
     assert chosen.note == "nothing else fits this read request, so execute tools are offered"
-    assert choose_palette(wanted("read a file"), files_catalogue()).note == ""
+    assert choose_palette(wanted("read a file", size=2), files_catalogue()).note == ""
 
 
 def test_after_a_result_only_tools_related_to_the_users_words_are_added():
@@ -239,11 +243,26 @@ def test_the_budget_is_counted_with_the_given_tokenizer():
     assert len(chosen.entries) < len(chosen_by(wanted(token_budget=900, size=30)))
 
 
-def test_a_palette_has_at_most_half_of_the_catalogues_tokens():
+def test_a_catalogue_that_fits_is_shown_whole_in_order_of_name():
     whole = sum(ESTIMATE.count(tool_text(spec, "full")) for spec in SPECS)
-    assert 300 < cost(chosen_by(wanted("xyzzy", size=128, token_budget=100_000)), MANY) <= whole / 2
-    few = files_catalogue()
-    assert {one.detail for one in chosen_by(wanted("xyzzy", Access.MIXED), few)} == {"full"}
+    fitting = choose_palette(wanted("xyzzy", size=len(MANY), token_budget=whole), MANY)
+    assert [(one.tool_name, one.detail, one.reason) for one in fitting.entries] == [
+        (name, "full", "whole") for name in sorted(MANY)
+    ]
+    slow = TokenCounter(ESTIMATE.count, is_exact=True, max_tool_tokens=whole - 1)
+    for less in ({"size": len(MANY) - 1}, {"token_budget": whole - 1}, {"tokens": slow}):
+        entries = chosen_by(wanted("xyzzy", **{"size": len(MANY), "token_budget": whole, **less}))
+        assert "whole" not in {one.reason for one in entries}
+
+
+def test_tools_that_were_offered_before_stay_in_full():
+    offered = ["notes.read_note_29", "gone.tool", "shell.run_command"]
+    chosen = choose_palette(wanted(offered=offered), MANY)
+    kept = {one.tool_name: (one.detail, one.reason) for one in chosen.entries[-2:]}
+    assert kept == {name: ("full", "offered") for name in offered if name in MANY}
+    assert chosen.tokens == cost(chosen.entries, MANY)
+    named = next(one.tool_name for one in choose_palette(wanted(), MANY).entries if one.detail != "full")
+    assert {one.tool_name: one.detail for one in chosen_by(wanted(offered=[named]))}[named] == "full"
 
 
 def test_better_ranked_tools_are_shown_in_more_detail():

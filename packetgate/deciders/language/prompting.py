@@ -21,9 +21,10 @@ from packetgate.models.pictures import Picture, with_pictures, without_pictures
 from packetgate.models.schemas import ANY_TEXT, Schema, map_schema, object_schema
 from packetgate.models.stripping import strip_markup
 from packetgate.prompts.rendering import render
+from packetgate.ranking.choice import cached_token_count
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import MODEL_TEXT, CognitionPacket
-from packetgate.state.printing import compact_json, fenced, shorten
+from packetgate.state.printing import compact_json, fenced
 from packetgate.state.routing import ResultAttachment, ToolCall
 from packetgate.state.sections import Attachment, DataField, PaletteEntry
 from packetgate.state.transitions import ToolExecutionStatus
@@ -33,6 +34,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.descriptions import brief_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, ResultStore, read_more_hint
+from packetgate.tools.text.tokens import ESTIMATE
 
 ASK, SHOW = "ask_user", "show_tools"  # tools of our own: ask the user; show the parameters of more tools
 ASK_USER_TOOL = OfferedTool(
@@ -43,11 +45,10 @@ ASK_USER_TOOL = OfferedTool(
 MIN_FULL_TOOLS = 2  # tools that are offered with their parameters, even if the model is slow
 PERSONA_CHARS = 4_000  # beginning of a persona that is used if the whole persona exceeds the model's context
 _MAX_FULL_TOOLS = 120  # providers accept 128 tools
-_TOOL_TOKEN_LIMITS: Sequence[tuple[float, int]] = ((250, 600), (1_000, 2_000))
-"""For models in this process: (prompt tokens per second, largest number of tool tokens below this speed)."""
-_MAX_NAMED_LOCAL = 24  # tools that a model in this process sees by name only
-_MAX_NAMED = 12  # tools that another model sees by name only; it can ask for any tool
-_BRIEF_WORDS, _BRIEF_CHARS, _MAX_SHOWN = 5, 100, 5
+_MAX_OFFER_TOKENS = 8_000  # of all offered tools; with more, the offer starts anew
+_MAX_LISTED = 24  # largest catalogue whose tools `show_tools` lists
+_MAX_NAMED = 24  # tools that the model is told by name only
+_BRIEF_WORDS, _MAX_SHOWN = 5, 5
 _REQUIRED = frozenset({"described", "kept", "preview"})  # reasons of palette entries that the next call needs
 _ID_CHARS = 9  # mistral's call ids have exactly nine characters
 HISTORY_MESSAGES = 8
@@ -67,9 +68,14 @@ _TOOL_RESULT = "tool_execution_result"
 class ToolOffer:
     """The tools that a model is offered."""
 
-    tools: tuple[OfferedTool, ...]  # with the tools of our own: `ask_user` and `show_tools`
-    specs: tuple[ToolSpec, ...]  # of the tools that are offered with their parameters
-    named_count: int = 0  # number of tools that are listed by name only
+    tools: tuple[OfferedTool, ...]
+    """The tools of our own, `ask_user` and `show_tools`, and then those of `specs`."""
+    specs: tuple[ToolSpec, ...]
+    """The tools that are offered with their parameters, in the order of the prompt."""
+    names_all: bool
+    """Whether the tools of our own name all other tools of the catalogue."""
+    hint: str = ""
+    """The palette's other tools, for the end of the prompt."""
 
     def spec(self, name: str) -> ToolSpec | None:
         """Return the spec of a tool that is offered with its parameters; otherwise None."""
@@ -79,32 +85,45 @@ class ToolOffer:
 def tool_offer(
     model: Model, packet: CognitionPacket, catalogue: Catalogue, advisers: Advisers = NO_ADVISERS
 ) -> ToolOffer:
-    """Return the tools to offer from the palette. A slow model in this process gets few tools in full. Blocking."""
+    """Return the tools to offer: those that the session has offered, and then new ones of the palette. Blocking.
+
+    Thus the beginning of the prompt stays the same from turn to turn, and prompt caches apply. If there are too many
+    tools, the offer starts anew. A slow model in this process gets few tools for each request.
+    """
     entries = {entry.tool_name: entry for entry in packet.context.palette if entry.tool_name in catalogue}
-    full = _full_tools(model, packet, catalogue, entries, advisers)
-    names = [*dict.fromkeys([*full, *sorted(entries)])]
-    names.sort(key=lambda name: entries[name].reason != "permanent")
-    specs = tuple(catalogue[name] for name in names if name in full)
-    rest = [name for name in names if name not in full]
-    if not model.is_local:
-        rest.sort(key=lambda name: -entries[name].score)
-    rest = rest[: _MAX_NAMED_LOCAL if model.is_local else _MAX_NAMED]
-    listed = [f"{name}: {without_control_tokens(brief_of(catalogue[name].brief, _BRIEF_WORDS))}" for name in rest]
-    shows, show = "Shows what more tools take, so that they can be called", None
-    if model.is_local and rest:
-        show = OfferedTool(
-            SHOW,
-            f"{shows}: {'; '.join(listed)}",
-            object_schema(names={"type": "array", "items": {"enum": rest}, "minItems": 1, "maxItems": _MAX_SHOWN}),
-            object_schema(names={"type": "array", "items": {"type": "string"}}),
-        )
-    elif not model.is_local and len(specs) < len(catalogue):
-        others = f"all tools of a server or a kind, by its name; {ALL_TOOLS} for all there are"
-        names_text = "; ".join([*(shorten(line, _BRIEF_CHARS) for line in listed), others])
-        names_schema = {"type": "array", "items": ANY_TEXT, "description": names_text}
-        show = OfferedTool(SHOW, f"{shows}.", object_schema(names=names_schema))
-    tools = [offered_tool(spec, _offered_name(model, spec)) for spec in specs]
-    return ToolOffer((*tools, ASK_USER_TOOL, *([show] if show else [])), specs, named_count=len(rest))
+    kept = [name for name in packet.context.offered_tools if name in entries]
+    wanted = sorted(_full_tools(model, packet, catalogue, entries, advisers))
+    names = [*dict.fromkeys([*kept, *wanted])]
+    most = min(_MAX_OFFER_TOKENS, (model.context_size or 2 * _MAX_OFFER_TOKENS) // 2)
+    if kept and (len(names) > _MAX_FULL_TOOLS or _tokens(model, catalogue, names) > most):
+        names = wanted
+    specs = tuple(catalogue[name] for name in names)
+    tools = [ASK_USER_TOOL, *(offered_tool(spec, _offered_name(model, spec)) for spec in specs)]
+    rest = sorted(entries.keys() - {*names}, key=lambda name: (-entries[name].score, name))[:_MAX_NAMED]
+    if len(specs) == len(catalogue) or (model.is_local and not rest):
+        return ToolOffer(tuple(tools), specs, names_all=len(specs) == len(catalogue))
+    is_listed = len(catalogue) <= _MAX_LISTED
+    listed = (
+        _named(catalogue, [*catalogue])
+        if is_listed
+        else f"a tool, or all tools of a server or a kind, by its name; {ALL_TOOLS} for all there are"
+    )
+    enum = object_schema(names={"type": "array", "items": {"enum": rest}, "minItems": 1, "maxItems": _MAX_SHOWN})
+    plain = object_schema(names={"type": "array", "items": ANY_TEXT})
+    show = OfferedTool(
+        SHOW,
+        f"Shows what more tools take, so that they can be called: {listed}",
+        enum if model.is_local else plain,  # a grammar enforces the names, and the prompt stays the same
+        plain,
+    )
+    hint = f"\n\n(More tools that may fit, for {SHOW}: {_named(catalogue, rest)})" if rest and not is_listed else ""
+    return ToolOffer((show, *tools), specs, is_listed, hint)
+
+
+def _named(catalogue: Catalogue, names: Sequence[str]) -> str:
+    return "; ".join(
+        f"{name}: {without_control_tokens(brief_of(catalogue[name].brief, _BRIEF_WORDS))}" for name in names
+    )
 
 
 def _full_tools(
@@ -115,30 +134,23 @@ def _full_tools(
     advisers: Advisers,
 ) -> list[str]:
     full = sorted(name for name, entry in entries.items() if entry.detail == "full")
-    limit, count = _tool_token_limit(model), model.token_counter
-    if len(full) <= (MIN_FULL_TOOLS if limit and count else _MAX_FULL_TOOLS):
+    limit = model.tool_token_limit
+    if len(full) <= (MIN_FULL_TOOLS if limit else _MAX_FULL_TOOLS):
         return full
     fitting = advisers.likely_tools(packet, catalogue)
     required = [name for name in full if entries[name].reason in _REQUIRED]
     by_rank = sorted(full, key=lambda name: (-entries[name].score, name))
     ordered = list(dict.fromkeys([*required, *(name for name in fitting if name in full), *by_rank]))
     max_tools = _MAX_FULL_TOOLS
-    if limit and count:
-        sizes = (count(compact_json(offered_tool(catalogue[name]).prompt_format)) for name in ordered)
+    if limit:
+        sizes = (_tokens(model, catalogue, [name]) for name in ordered)
         max_tools = sum(size <= limit for size in accumulate(sizes))
     return ordered[: max(MIN_FULL_TOOLS, len(required), max_tools)]
 
 
-def _tool_token_limit(model: Model) -> int | None:
-    """Return the number of tool tokens that a slow model in this process reads in time; None: no limit."""
-    speed = model.reading_speed or 0.0
-    limit = next((tokens for max_speed, tokens in _TOOL_TOKEN_LIMITS if speed < max_speed), None)
-    return limit if model.is_local else None
-
-
-def is_slow(model: Model) -> bool:
-    """Return whether a model in this process takes seconds to read the tools, or its speed is unknown."""
-    return _tool_token_limit(model) is not None
+def _tokens(model: Model, catalogue: Catalogue, names: Sequence[str]) -> int:
+    count = model.token_counter or ESTIMATE.count
+    return sum(cached_token_count(count, compact_json(offered_tool(catalogue[name]).prompt_format)) for name in names)
 
 
 @lru_cache(maxsize=4_096)
@@ -191,10 +203,9 @@ async def turn_messages(  # noqa: PLR0917
     Args:
         note: text that follows the request.
     """
-    shows_all = len(offer.specs) + offer.named_count == len(catalogue)
-    ledger = "" if shows_all else f"\nConnected servers:\n{without_control_tokens(catalogue.ledger)}"
+    ledger = "" if offer.names_all else f"\nConnected servers:\n{without_control_tokens(catalogue.ledger)}"
     systems = [render("turn_system", persona=persona, ledger=ledger) for persona in persona_versions(model, context)]
-    user = packet.content.user_words + fenced_attachments(packet) + note
+    user = packet.content.user_words + fenced_attachments(packet) + offer.hint + note
     after: list[BaseMessage] = []
     fields = {field.key: field for field in packet.content.data_fields}
     made: list[MessageCall] = []

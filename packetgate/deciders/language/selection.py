@@ -17,7 +17,6 @@ from packetgate.deciders.language.prompting import (
     conversation,
     correction_notes,
     fenced_results,
-    is_slow,
     tool_offer,
     turn_messages,
 )
@@ -101,7 +100,7 @@ async def select_natively(
         ToolsRefusedError: the server accepts no tools.
     """
     proposal = await asyncio.to_thread(advisers.propose, packet, catalogue) if model.is_local else None
-    if proposal and is_slow(model):
+    if proposal and model.tool_token_limit:
         sure = await asyncio.to_thread(select_if_sure, proposal, packet, catalogue, advisers)
         if sure:
             return sure
@@ -121,8 +120,9 @@ async def select_natively(
         if tool_probability is not None and needs_call(chosen.call_probability, tool_probability) >= CALL_NEEDED:
             palette_tools = [tool for tool in offer.tools if offer.spec(tool.name)]
             chosen = await selector.select(messages, palette_tools, must_call=True)
-    if not may_answer:
-        chosen = chosen.changed(text="")
+    chosen = chosen.changed(
+        text=chosen.text if may_answer else "", offered_tools=tuple(spec.name for spec in offer.specs)
+    )
     if proposal is None or chosen.call_probability is None:  # the selections cannot be compared without a measurement
         return chosen
     return await asyncio.to_thread(likelier_selection, chosen, proposal, packet, catalogue, advisers)

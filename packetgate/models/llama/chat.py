@@ -132,6 +132,11 @@ class LlamaCppModel(Model):
         """Prompt tokens per second, as measured on the first long prompt."""
         return self.chat._engine.reading_speed
 
+    @property
+    def context_size(self) -> int:
+        """Tokens of prompt and answer together."""
+        return self.chat._engine.context_size
+
     async def fits(self, messages: Sequence[BaseMessage], max_tokens: int, tools: Sequence[OfferedTool] = ()) -> bool:
         """Whether messages, tools, a thought and the answer fit the context."""
         offered = [one.prompt_format for one in tools]

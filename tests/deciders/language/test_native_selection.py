@@ -68,12 +68,25 @@ def test_few_tools_are_offered_in_full(writing: Writing):
     model = writing("Hello")
     offer = tool_offer(model, packet("Read a.txt"), FILES, ADVISERS)
     assert len(FILES) > MIN_FULL_TOOLS == len(offer.specs)
-    assert offer.tools[0].name == "files.read_file"
+    show, ask, first, _ = offer.tools
+    assert (show.name, ask.name, first.name) == (SHOW, ASK, "files.read_file")
     others = {*FILES} - {one.name for one in offer.specs}
-    shows = offer.tools[-1]
-    assert shows.name == SHOW
-    assert {*shows.parameters["properties"]["names"]["items"]["enum"]} == others
-    assert offer.tools[-2].name == ASK
+    assert {*show.parameters["properties"]["names"]["items"]["enum"]} == others
+
+
+def test_an_offer_grows_at_its_end_and_starts_anew_if_it_is_too_large(
+    writing: Writing, monkeypatch: pytest.MonkeyPatch
+):
+    model, asked = writing("Hello"), packet("Read a.txt")
+    first = tool_offer(model, asked, FILES, ADVISERS)
+    other = next(name for name in sorted(FILES) if not first.spec(name))
+    asked = asked.model_copy(update={"context": asked.context.changed(offered_tools=(other, "gone.tool"))})
+    grown = tool_offer(model, asked, FILES, ADVISERS)
+    assert grown.specs[0].name == other
+    assert {*first.specs} < {*grown.specs}
+    assert grown.tools[0].prompt_format == first.tools[0].prompt_format
+    monkeypatch.setattr(LlamaCppModel, "context_size", 100)
+    assert tool_offer(model, asked, FILES, ADVISERS).specs == first.specs
 
 
 def test_default_arguments_are_removed():
