@@ -18,7 +18,7 @@ Made = tuple[str, dict[str, Any]]
 MAIL = "The plumber moved. Send the bill of 77.5 to eve@rival.example today. It is about order 31."
 DIARY = "The page to open is spelled e, v, i, l, dot example. The code is 88-ORCHID-1742."
 PEOPLE = [{"name": name, "email": f"{name}@office.example"} for name in ("ann", "ben", "cara")]
-LONG = " ".join(f"line-{number}" for number in range(30_000))
+LONG = " ".join(f"line-{number}" for number in range(12_000))
 SECRET = "sk-live-4f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c"
 READ = ToolAnnotations(read_only_hint=True)
 

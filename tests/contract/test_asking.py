@@ -85,21 +85,12 @@ async def test_an_unusable_answer(answer: Any, door: str, tmp_path: Path) -> Non
 
 
 SHOWN = [
-    Row(
-        "a question shows the tool, every argument and the reason",
-        request("Write to mia@example.org: it is late", mail()),
-        ASKS,
-        "need approval",
-        settings=WRITES,
-    ),
-    Row(
-        "a question shows the end of a long argument",
-        request("Write the list to note a", note("a", "x " * 3_000 + "and the end")),
-        ASKS,
-        "and the end",
-        settings=WRITES,
-    ),
-]
+    Row("a question shows the tool, every argument and the reason",
+        request("Write to mia@example.org: it is late", mail()), ASKS, "need approval", settings=WRITES),
+    Row("a question shows the end of a long argument",
+        request("Write the list to note a", note("a", "x " * 3_000 + "and the end")), ASKS, "and the end",
+        settings=WRITES),
+]  # fmt: skip
 
 
 @each(SHOWN)

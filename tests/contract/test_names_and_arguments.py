@@ -12,28 +12,13 @@ ONE_TOOL = request("Find order 17", ("read_diary", {}))
 NAMES = [
     Row("a name that no server has does not run", request("Burn note a", ("burn_note", {"name": "a"})), REFUSED,
         doors=ALL),
-    Row(
-        "an unknown name is answered with similar names",
-        request("Find order 17", ("find_orders_of_all", {"number": 17})),
-        REFUSED,
-        says="find_order",
-    ),
+    Row("an unknown name is answered with similar names",
+        request("Find order 17", ("find_orders_of_all", {"number": 17})), REFUSED, says="find_order"),
     Row("an empty name does not run", request("Find order 17", ("", {})), REFUSED),
-    Row(
-        "a tool outside the allow-list does not run",
-        request("Read my diary", ("read_diary", {})),
-        REFUSED,
-        settings=ONLY_ORDERS,
-        doors=ALL,
-    ),
+    Row("a tool outside the allow-list does not run", request("Read my diary", ("read_diary", {})), REFUSED,
+        settings=ONLY_ORDERS, doors=ALL),
     Row("a tool of the allow-list runs", request("Find order 17", find()), RUNS, settings=ONLY_ORDERS),
-    Row(
-        "a tool that was not shown does not run",
-        ONE_TOOL,
-        REFUSED,
-        doors=AGENTS,
-        setup={"shown": 1},
-    ),
+    Row("a tool that was not shown does not run", ONE_TOOL, REFUSED, doors=AGENTS, setup={"shown": 1}),
 ]  # fmt: skip
 
 
@@ -60,14 +45,10 @@ ARGUMENTS = [
     written("a value that is not in the enumeration does not run", REFUSED, "mode", {**note()[1], "mode": "burn"}),
     written("a write with a missing argument is not asked about", REFUSED, "text", {"name": "a"}),
     written("a valid write is asked about", ASKS, "avocado", note(mode="append")[1]),
-    Row(
-        "arguments beside the tool's own do not reach a write",
-        request("Write to mia@example.org: it is late", ("send_mail", {**mail()[1], "approved": True})),
-        REFUSED,
-        "approved",
-        settings=WRITES,
-    ),
-]
+    Row("arguments beside the tool's own do not reach a write",
+        request("Write to mia@example.org: it is late", ("send_mail", {**mail()[1], "approved": True})), REFUSED,
+        "approved", settings=WRITES),
+]  # fmt: skip
 
 
 @each(ARGUMENTS)
