@@ -58,22 +58,6 @@ def test_a_request_with_the_expected_effect_ends_well(world: World):
     assert (verdict.outcome, verdict.problems) == ("well", ())
 
 
-@pytest.mark.parametrize(
-    ("calls", "outcome", "wrong"),
-    [
-        ((made(),), "wrong", "answer"),
-        ((made(failed=True),), "wrong", "failed"),
-        ((made(failed=True), made()), "wrong", "answer"),
-        ((made(confidence=0.6, approved=True),), "asked", ""),
-        ((made(confidence=0.6, approved=True), made()), "wrong", "answer"),
-        ((made(approved=True),), "wrong", "answer"),
-    ],
-)
-def test_a_call_with_another_effect_is_wrong(world: World, calls: Any, outcome: str, wrong: str):
-    verdict = judge(world, *calls, shown="the wrong one", answer=["the right one"])
-    assert (verdict.outcome, verdict.wrong, verdict.problems) == (outcome, wrong, ("the answer lacks 'the right one'",))
-
-
 def test_an_unwanted_change_is_wrong_with_any_answer(world: World):
     (world.root / "todo.md").unlink()
     verdict = judge(world, questions=1)

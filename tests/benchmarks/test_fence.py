@@ -32,16 +32,6 @@ def test_a_comparison_names_what_fell(
     assert ("FELL" in capsys.readouterr().out) is fell
 
 
-def test_a_row_or_a_part_that_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    measured = {"commit": "a", "parts": {"found": rows(right=5), "gate": {"cannot_run": "no data"}}}
-    assert not fence.compare(measured, {"commit": "b", "parts": {}})
-    out = capsys.readouterr().out
-    assert "found: not compared: not measured" in out
-    assert "gate: not compared: no data; not measured" in out
-    lost = {"commit": "b", "parts": {"found": {"rows": {}, "seconds": 1}}}
-    assert fence.compare(measured, lost)
-
-
 def test_parts_are_added_to_the_file_of_the_same_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PACKETGATE_DATA", raising=False)
     out = tmp_path / "fence.json"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.tool_specs import files_catalogue
 
-from benchmarks.gate.figures import Point, judged, outcomes, sweep
+from benchmarks.gate.figures import Point, judged, sweep
 from benchmarks.gate.runs import Run, Selector, read_runs, routed
 from benchmarks.gate.sets import Labelled, own_requests
 from packetgate.deciders.choosing import reflex_deciders
@@ -34,15 +34,6 @@ async def test_a_request_is_routed_up_to_the_gate():
     assert run.review >= 0.7
 
 
-async def test_the_careless_selector_always_calls_and_made_up_values_do_not_pass_the_review():
-    run = await only("Hello!", "careless")
-    assert run.chosen
-    assert (run.selection, run.right) == (1.0, False)
-    assert run.review < 0.7
-    assert run.outcome in {"asked", "skipped"}
-    assert run == await only("Hello!", "careless")
-
-
 def test_bins_count_calls_and_their_share_of_right_calls():
     runs = [ran("a", review=0.7), ran("b", review=0.75), ran("a", review=1.0), ran("a", review=0.95), ran(review=0.7)]
     low, high = reliability(judged(runs, "review"))
@@ -59,16 +50,6 @@ def test_calls_at_the_threshold_pass():
         Point(0.0, 0.75, 2 / 3), Point(0.7, 0.5, 1.0), Point(0.96, 0.0, None)
     ]  # fmt: skip
     assert sweep([], thresholds=(0.5,)) == [Point(0.5, 0.0, None)]
-
-
-def test_outcomes_are_counted_as_right_or_wrong():
-    runs = [
-        ran("a", outcome="passed"), ran("b", outcome="passed"), ran("b", outcome="asked"), ran("a", outcome="skipped"),
-        ran(outcome="unclear"), ran(outcome="unclear", wanted=""), ran(outcome="no call", wanted=""), ran(),
-    ]  # fmt: skip
-    assert outcomes(runs) == {
-        "asked": (1, 0), "no call": (1, 1), "passed": (1, 1), "skipped": (0, 1), "unclear": (1, 1)
-    }  # fmt: skip
 
 
 def test_the_recorded_runs_cover_our_requests_with_both_selectors():

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from benchmarks.selection.cases import Case
-from benchmarks.selection.figures import Call, Outcome, is_right, same, summary
+from benchmarks.selection.figures import Call, Outcome, is_right, summary
 
 TAKES = {"city": {"type": "string"}, "days": {"type": "integer"}}
 FORECAST = {
@@ -29,23 +29,6 @@ def called(confidence: float = 0.9, /, **arguments: Any) -> Outcome:
 
 
 NOTHING = Outcome(id="1", action="none", relevance=0.1)
-
-
-@pytest.mark.parametrize(
-    ("given", "allowed", "alike"),
-    [
-        ("New York", "new york", True),
-        ("a-b", "ab", True),
-        (2, 2.0, True),
-        ("2", 2, False),
-        (True, 1, False),
-        ([1, 2], [2, 1], False),
-        ({"a": 1}, {"a": [1, 2], "b": ["", 3]}, True),
-        ({"a": 3}, {"a": [1, 2]}, False),
-    ],
-)
-def test_equal_values_are_the_same(given: Any, allowed: Any, alike: bool):
-    assert same(given, allowed) is alike
 
 
 def test_a_call_is_right_with_any_accepted_value():
