@@ -67,7 +67,7 @@ def test_each_unusable_entry_of_mcp_json_causes_one_line_and_the_others_work(cli
     (folder / "may_start").touch()
     good = {"type": "stdio", "command": sys.executable, "args": [str(SCRIPT), str(folder)]}
     servers = {
-        "@scope/pkg": {**good, "excludeTools": ["read_never"]},
+        "@scope/pkg": {**good, "excludeTools": ["read_once*"]},
         "asks": {**good, "env": {"KEY": "${input:key}"}},
         "off": {**good, "disabled": True},
         "unset": {**good, "env": {"KEY": "${NOT_SET_ANYWHERE}"}},
@@ -76,7 +76,7 @@ def test_each_unusable_entry_of_mcp_json_causes_one_line_and_the_others_work(cli
     listed = cli.run("tools")
     assert listed.status == 0
     assert "scope-pkg.get_pid" in listed.out
-    assert "read_never" not in listed.out
+    assert "read_once_killed" not in listed.out
     assert [name for name in servers if f"'{name}'" in listed.err] == ["@scope/pkg", "asks"]
     examined = cli.run("doctor", "--json")
     assert examined.status == 1

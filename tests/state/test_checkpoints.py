@@ -83,12 +83,6 @@ def test_an_unlisted_type_is_not_restored(stranger: Any):
     assert type(restored(stranger, PacketSerializer())) is not type(stranger)
 
 
-class Newer(ToolRouting):
-    """The section of a newer version."""
-
-    colour: str = "red"
-
-
 @pytest.mark.parametrize("serializer", [PacketSerializer(), JsonPlusSerializer()], ids=["ours", "a server's"])
 def test_a_section_of_another_version_is_restored(serializer: JsonPlusSerializer):
     """A field that is not known here is ignored, and a field that is not stored has its default."""

@@ -134,20 +134,6 @@ def hesitating() -> Answer:
     return answer
 
 
-def once(method: str, params: dict[str, Any]) -> Any:
-    """Die in the first call of a tool, and note each call in a file."""
-    if method == "tools/list":
-        reads = {"readOnlyHint": True}
-        return {"tools": [tool("get_hinted", annotations=reads), tool("get_plain")]}
-    with Path(os.environ["NOTES"]).open("a+", encoding="utf-8") as notes:
-        notes.write(f"{params['name']}\n")
-        notes.seek(0)
-        if notes.read().count(params["name"]) == 1:
-            notes.flush()
-            os._exit(9)
-    return text("read at last")
-
-
 RECORDED = [
     tool("send_parcel", "Send a parcel.", parameters("to", "text")),
     tool("delete_room", "Delete a room.", parameters("room")),
@@ -173,7 +159,6 @@ BEHAVIOURS: dict[str, Answer] = {
     "refusing": refusing,
     "flooding": flooding,
     "hesitating": hesitating(),
-    "once": once,
     "recording": recording,
     "unfit": hidden([*UNFIT.values(), GOOD, GOOD]),
     "wordy": hidden([tool("get_wordy", "Get \u202e\x1b[31mwords\u200b.\n" + "word " * 2_000_000), GOOD]),

@@ -37,10 +37,6 @@ def last(scripted: ScriptedOpenAI, number: int = -1) -> str:
     return text.strip()
 
 
-BROKEN = '<tool_call>{"name": "notebook.read_note", "arguments": {"name": }}</tool_call>'
-"""A call that cannot be read."""
-
-
 def selection(action: str, **more: Any) -> str:
     """Return a selection."""
     return json.dumps({"action": action, "reasoning": "because", "confidence": 0.85} | more)

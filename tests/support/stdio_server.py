@@ -1,6 +1,5 @@
-"""A server process that can be slow, silent or killed. Its argument is the folder of its files."""
+"""A server process that can be slow or killed. Its argument is the folder of its files."""
 
-import asyncio
 import os
 import sys
 import time
@@ -16,14 +15,6 @@ async def get_pid() -> str:
     """Get the process id of this server."""
     folder.note("read", "get_pid")
     return str(os.getpid())
-
-
-@server.reading
-async def read_never() -> str:
-    """Read something that never comes: killing the process ends it."""
-    folder.note("read", "read_never")
-    await asyncio.Event().wait()
-    return ""
 
 
 @server.reading

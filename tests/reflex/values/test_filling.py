@@ -18,7 +18,6 @@ WRITE = tool(
 SEARCH = tool("f.search", "query", query="string", limit="integer")
 TEXTS = {"type": "array", "items": {"type": "string"}}
 RUN = tool("s.run", "command", command=TEXTS, timeout="number")
-SHELL = tool("s.exec", "command", command="string")
 MANY = tool("f.read_many", "paths", paths=TEXTS)
 TIME = tool(
     "c.convert_time", "time", "source_zone", "target_zone", time="string", source_zone="string", target_zone="string"

@@ -9,7 +9,7 @@ from support.confirmed_reads import confirming_preferences
 from support.hostile_server import SECRET, UNFIT, entry
 from support.mcp_servers import until
 
-from packetgate.state.errors import LostCallError, ServerError
+from packetgate.state.errors import ServerError
 from packetgate.toolsets.servers.config import ServerConfig
 from packetgate.toolsets.servers.connection import MAX_PROBLEM
 from packetgate.toolsets.servers.definitions import MAX_DESCRIPTION
@@ -112,21 +112,6 @@ async def test_the_last_list_holds_until_the_new_one_arrives(tmp_path: Path):
         await until(lambda: len(connection.specs) == 4)
         assert "slow.get_news" in await hub.catalogue()
         assert (await hub.call("slow.send_word", {})).success
-
-
-@pytest.mark.parametrize(
-    ("trusted", "tool", "again"), [(True, "hinted", True), (True, "plain", False), (False, "hinted", False)]
-)
-async def test_only_a_trusted_read_is_retried(tmp_path: Path, trusted: bool, tool: str, again: bool):
-    notes = tmp_path / "notes"
-    async with hub_of(tmp_path, "once", trusted=trusted, env={"NOTES": str(notes)}) as hub:
-        await hub.catalogue()
-        if again:
-            assert (await hub.call(f"once.get_{tool}", {})).output == "read at last"
-        else:
-            with pytest.raises(LostCallError, match="'once'"):
-                await hub.call(f"once.get_{tool}", {})
-    assert notes.read_text() == f"get_{tool}\n" * (2 if again else 1)
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,19 @@ async def test_reads_on_a_killed_server_share_one_new_process(tmp_path: Path):
         assert hub.health()[1].state == "ready"
 
 
+@pytest.mark.parametrize("trusted", [True, False])
+async def test_a_read_is_retried_if_it_is_known_to_be_one(tmp_path: Path, trusted: bool):
+    server = StdioServer(tmp_path, "notes", trusted=trusted)
+    async with McpHub([server.connection]) as hub:
+        await hub.catalogue()
+        if trusted:
+            assert (await hub.call("notes.read_once_killed", {})).output == "read at last"
+        else:
+            with pytest.raises(LostCallError, match="'notes'"):
+                await hub.call("notes.read_once_killed", {})
+    assert server.lines("read") == ["read_once_killed"] * (2 if trusted else 1)
+
+
 async def test_a_write_is_not_retried_if_the_server_dies_in_it(tmp_path: Path):
     server = StdioServer(tmp_path, "notes")
     async with McpHub([server.connection, in_process(clock)]) as hub:
