@@ -202,14 +202,6 @@ def test_the_surest_proposal_counts_and_the_evidence_of_all_scorers():
     assert score == ({"judged": 0.6}, ("0.2", "0.6"))
 
 
-def test_without_advisers_nothing_is_claimed():
-    none, packet, catalogue = Advisers(), CognitionPacket(), Catalogue()
-    assert none.propose(packet, catalogue) is None
-    assert none.likely_tools(packet, catalogue) == []
-    assert none.probability_of_tool(packet, catalogue) is None
-    assert none.scores([ToolCall(tool_name="a.b")], packet, catalogue) == [Score()]
-
-
 def test_a_router_uses_a_toolset_and_a_ranker(tmp_path: Path):
     ranker = LastFirst()
     plugin = Plugin("mine", toolsets=[Greetings()], rankers=[ranker])

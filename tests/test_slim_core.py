@@ -56,7 +56,6 @@ with create_router(tools=tools, settings=writes) as router:
     print(router.invoke("/cancel_order A-17").question is not None, cancelled)
     print(router.invoke("Which orders are late?").answer)
 """
-REFLEX = "print([name for name in sys.modules if name.startswith('packetgate.reflex')])"
 
 
 def python(code: str) -> list[str]:
@@ -75,10 +74,6 @@ def test_a_router_works_without_the_optional_packages():
     assert typed == "functions.list_late_orders ():"
     assert "True ['B-4']" in rest
     assert rest[-1].startswith("This needs a language model, and none is configured: `packetgate init`")
-
-
-def test_importing_the_middleware_loads_nothing_of_reflex():
-    assert python(f"import sys, packetgate.middleware; {REFLEX}") == ["[]"]
 
 
 @pytest.mark.slow

@@ -6,8 +6,6 @@ from support.pictures import NO_TOOL, png, shown, told
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
 
-from packetgate.state.packet import read_packet
-
 CAT = png(shade=200)
 REFUSED = HttpError(400, "scripted is not a multimodal model")
 
@@ -22,21 +20,6 @@ def seen(cli: CommandLine) -> CommandLine:
 def ask(cli: CommandLine, server: ScriptedOpenAI, *args: str, model: str = "openai:scripted", **more: str) -> Outcome:
     variables = {"OPENAI_BASE_URL": server.base_url, "NO_PROXY": "127.0.0.1", **more}
     return cli.run("ask", "--session", "s", "--prime", model, *args, **variables)
-
-
-def test_a_model_with_vision_gets_the_picture(seen: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
-    scripted_openai.script(NO_TOOL, "It is grey.")
-    done = ask(seen, scripted_openai, "What colour is it?", "--attach", "cat.png", "--attach", "notes.txt", "--json")
-    assert (done.status, done.err) == (0, "")
-    assert shown(scripted_openai) == [CAT]
-    assert "What colour is it?" in told(scripted_openai)
-    assert "Ask the cat." in told(scripted_openai)
-    packet = read_packet(done.out)
-    picture, text = packet.content.attachments
-    assert (picture.name, picture.mime_type, picture.size, picture.text) == ("cat.png", "image/png", len(CAT), "")
-    assert (text.name, text.mime_type, text.text, text.handle) == ("notes.txt", "text/plain", "Ask the cat.", "")
-    assert packet.content.original_prompt == packet.messages[0].content == "What colour is it?"
-    assert packet.response.candidate == "It is grey."
 
 
 def test_a_model_without_vision_gets_the_name(seen: CommandLine, scripted_openai: ScriptedOpenAI) -> None:

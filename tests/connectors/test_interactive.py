@@ -9,18 +9,6 @@ from support.scripted_replies import Stall
 from support.terminals import KEYS, chatting, ended, said, terminal
 
 
-def test_a_question_is_asked_and_answered_in_place(cli: CommandLine) -> None:
-    with terminal(cli, "ask", "--allow-writes", 'Write "hello" to notes.txt') as child:
-        child.expect("May this run")
-        child.expect(r"\[y\]es")
-        assert not (cli.folder / "notes.txt").exists()
-        child.sendline("y")
-        child.expect("Created notes.txt")
-        assert ended(child) == 0
-        assert "```" not in said(child)
-    assert (cli.folder / "notes.txt").read_text() == "hello"
-
-
 def test_a_call_is_edited_in_place(cli: CommandLine) -> None:
     with terminal(cli, "ask", "--allow-writes", 'Write "hello" to notes.txt') as child:
         child.expect(r"\[y\]es")

@@ -23,15 +23,13 @@ def ask(cli: CommandLine, server: ScriptedOpenAI, model: str = "openai:small", *
     return cli.run("ask", REQUEST, "--lite", model, OPENAI_BASE_URL=server.base_url, **variables)
 
 
-@pytest.mark.parametrize("tokens", [50, 5_000])
-def test_long_thoughts_need_no_approval_for_a_read(tokens: int, cli: CommandLine, scripted_openai: ScriptedOpenAI):
-    again = [Thinks(tokens, STAGES[0])] if tokens > 2_000 else []
-    scripted_openai.script(*again, *(Thinks(tokens, text) for text in STAGES))
+def test_long_thoughts_need_no_approval_for_a_read(cli: CommandLine, scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(*(Thinks(5_000, text) for text in (STAGES[0], *STAGES)))
     done = ask(cli, scripted_openai)
     assert done.status == 0, done.out + done.err
     assert "It opens at seven." in done.out
     assert "stood in" not in done.out
-    assert len(scripted_openai.requests) == len(STAGES) + len(again)
+    assert len(scripted_openai.requests) == len(STAGES) + 1
 
 
 @pytest.mark.parametrize(
@@ -39,7 +37,6 @@ def test_long_thoughts_need_no_approval_for_a_read(tokens: int, cli: CommandLine
     [
         (Stall(), "PACKETGATE_MODEL_TIMEOUT", {"PACKETGATE_MODEL_TIMEOUT": "1"}),
         (HttpError(401, "no"), "PACKETGATE_LITE_API_KEY", {"PACKETGATE_LITE_API_KEY": "sk-mine-and-only-mine"}),
-        (Thinks(90_000, "never"), "was cut off while thinking", {"PACKETGATE_LITE_THINKING_BUDGET": "700"}),
     ],
 )
 def test_a_failing_endpoint_is_asked_once_and_named_once(

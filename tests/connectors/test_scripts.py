@@ -22,7 +22,7 @@ def test_end_of_input_leaves_the_question_open(cli: CommandLine) -> None:
     assert read_packet(answered.out).routing.execution_status is ToolExecutionStatus.EXECUTED
 
 
-@pytest.mark.parametrize("args", [("tools",), ("ask", "Read plan.txt"), ("tools", "--json")])
+@pytest.mark.parametrize("args", [("tools",), ("ask", "Hello")])
 def test_a_broken_pipe_is_no_error(cli: CommandLine, args: tuple[str, ...]) -> None:
     reading, writing = os.pipe()
     os.close(reading)

@@ -63,9 +63,7 @@ def test_a_packet_of_a_deleted_session_is_not_found(cli: CommandLine) -> None:
         (("last",), "packetgate ask"),
         (("last", "--session", "none"), "'none'"),
         (("12345678",), "12345678"),
-        (("12345678", "--session", "none"), "'none'"),
         (("nothing\x1b[2J.json",), "nothing\ufffd[2J.json"),
-        (("x" * 5_000,), "xxx"),
     ],
 )
 def test_a_missing_packet_is_one_line(cli: CommandLine, args: tuple[str, ...], names: str) -> None:

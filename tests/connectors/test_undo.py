@@ -27,18 +27,6 @@ def test_the_last_change_is_undone_after_approval(cli: CommandLine) -> None:
     assert cli.run("undo", "--allow-writes").status == 2
 
 
-def test_the_approval_holds_for_the_change_that_was_shown(cli: CommandLine) -> None:
-    _write(cli, 'Write "hello" to notes.txt')
-    assert cli.run("undo", "--session", "s", "--allow-writes").status == 3
-    _write(cli, 'Write "later" to other.txt', session="t")
-    (cli.folder / "notes.txt").write_text("mine")
-    answered = cli.run("answer", "--session", "s", "yes")
-    assert answered.status == 1
-    assert "has other content now" in answered.out
-    assert (cli.folder / "notes.txt").read_text() == "mine"
-    assert (cli.folder / "other.txt").exists()
-
-
 def test_a_policy_rule_about_the_path_holds_for_the_undo(cli: CommandLine) -> None:
     _write(cli, 'Write "hello" to notes.txt')
     rule = '[[policy.rules]]\neffect = "deny"\ntool = "ai.undo"\narguments = { path = "notes.*" }\n'

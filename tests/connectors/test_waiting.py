@@ -1,7 +1,6 @@
 """A turn waits for the turn of another process on its session."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -36,18 +35,6 @@ async def test_a_turn_waits_for_the_other_process(two: tuple[Sessions, Sessions]
         assert (await asyncio.wait([rest], timeout=0.3))[0] == set()
     assert not isinstance(await rest, Waiting)
     assert isinstance([event async for event in turn][-1], Finished)
-
-
-async def test_a_waiting_turn_can_be_stopped(two: tuple[Sessions, Sessions]) -> None:
-    mine, theirs = two
-    async with theirs.lease("s"):
-        waiting = asyncio.create_task(_end(mine, Say("Hello")))
-        await asyncio.sleep(0.05)
-        waiting.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await waiting
-    assert not (await mine.state("s")).packet.messages
-    assert isinstance(await _end(theirs, Say("Hello")), Finished)
 
 
 async def test_the_second_answer_is_not_used(two: tuple[Sessions, Sessions]) -> None:

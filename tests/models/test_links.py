@@ -76,7 +76,7 @@ def test_links_to_other_addresses_are_inert() -> None:
 def test_links_in_pieces_are_never_active() -> None:
     for text in HOSTILE:
         whole = with_inert_links(f"Look:\n\n{text}\n\nThat is all.", ASKED)
-        assert {in_pieces(f"Look:\n\n{text}\n\nThat is all.", seed) for seed in range(20)} == {whole}
+        assert {in_pieces(f"Look:\n\n{text}\n\nThat is all.", seed) for seed in range(5)} == {whole}
 
 
 PLAIN = [

@@ -75,15 +75,6 @@ async def test_an_edited_call_runs_as_edited(discord: DiscordStandIn, workshop: 
     assert not (workshop.folder / "notes.txt").exists()
 
 
-async def test_a_denied_call_does_not_run(discord: DiscordStandIn, workshop: Workshop):
-    async with workshop.bot(WRITING):
-        question = await ask(discord)
-        await discord.press(ADA, question, "Reject")
-        await discord.answer(LOBBY, DENIED)
-        await refused(discord, ADA, question, "Approve", QUESTION_CLOSED)
-    assert not (workshop.folder / "notes.txt").exists()
-
-
 async def test_only_the_asker_and_approvers_may_press_a_button(discord: DiscordStandIn, workshop: Workshop):
     """An approver acts with the rights of the asker: Eve alone may not write."""
     async with workshop.bot({**WRITING, "writes": {"users": [ADA]}}):
@@ -127,8 +118,7 @@ async def test_a_new_request_is_answered_and_the_question_repeated(discord: Disc
         await discord.answer(LOBBY, "Created notes.txt")
 
 
-@pytest.mark.parametrize(("words", "runs"), [("yes", True), ("no", False)])
-@pytest.mark.parametrize("as_reply", [True, False])
+@pytest.mark.parametrize(("words", "runs", "as_reply"), [("yes", True, True), ("no", False, False)])
 async def test_the_asker_may_answer_by_a_message(
     discord: DiscordStandIn, workshop: Workshop, words: str, runs: bool, as_reply: bool
 ):

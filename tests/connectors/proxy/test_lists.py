@@ -146,25 +146,3 @@ async def test_the_weight_of_a_use_depends_on_how_the_client_found_the_tool(
         assert (use["tool"], use["weight"]) == ("office.fetch_q", pytest.approx(weight))
         result = await talk.call("set_context", query="vote of the member")
         assert listed <= {tool["name"] for tool in result.structured["tools"]} | await talk.names()
-
-
-async def test_nothing_is_learned_from_failures_denials_and_calls_without_a_context(tmp_path: Path) -> None:
-    server = office_server()
-
-    @server.tool
-    def read_broken() -> str:
-        """Read what cannot be read."""
-        raise ValueError("no")
-
-    @server.tool
-    def delete_all() -> str:
-        """Delete all."""
-        return "gone"
-
-    async with proxy_client(tmp_path, server, answer=lambda *_: "no", allow_write_tools=True) as talk:
-        assert not (await talk.call("call_read_tool", name="office.fetch_q")).is_error
-        await talk.set_context(QUERY)
-        assert (await talk.call("call_read_tool", name="office.read_broken")).is_error
-        assert (await talk.call("call_changing_tool", name="office.delete_all")).is_error
-        await talk.gateway.recorder.wait_until_written()
-        assert await uses(talk.gateway.recorder.store) == []

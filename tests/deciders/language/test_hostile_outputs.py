@@ -1,6 +1,5 @@
 """Any output of a model becomes its evident call, a question, no call, or the fallback; nothing is guessed."""
 
-import asyncio
 import json
 from typing import Any
 
@@ -8,7 +7,6 @@ import pytest
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from support.packets import CONTEXT, FILES, done, packet
-from support.scripted_openai import ScriptedOpenAI
 
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.outcome import routing_after_selection
@@ -17,9 +15,6 @@ from packetgate.deciders.protocols import FAILED_REVIEW, Selection
 from packetgate.gate.gate import Gate
 from packetgate.gate.journal import MemoryJournal
 from packetgate.models.model import Model
-from packetgate.models.openai.connect import connect
-from packetgate.models.openai.servers import Endpoint
-from packetgate.models.options import ModelOptions
 from packetgate.models.pool import ModelSource
 from packetgate.reflex.plugin import select_by_reflex
 from packetgate.state.errors import DecisionError
@@ -272,19 +267,3 @@ async def test_hostile_reviews_approve_nothing(text: str, expected: tuple[float,
     assert tuple(call.review_confidence for call in gated) == expected
     passed = tuple(call.status is ToolExecutionStatus.APPROVED for call in gated)
     assert passed == tuple(confidence >= CONTEXT.confidence_threshold for confidence in expected)
-
-
-@each(SELECTIONS[:: len(SELECTIONS) // 8])
-async def test_hostile_selections_over_http(
-    scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch, text: str, expected: Outcome
-):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
-
-    async def source() -> Model:
-        chat = await asyncio.to_thread(connect, "scripted", Endpoint(scripted_openai.base_url, None, timeout=10))
-        return Model(chat, ModelOptions(native_tools=False))
-
-    scripted_openai.script(text, text)
-    selection = await select(source)
-    assert selection.is_fallback is (expected == REFUSED)
-    assert selection.is_fallback or outcome(settled(selection)) == expected

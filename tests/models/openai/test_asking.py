@@ -106,8 +106,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(("refuses", "sent"), REFUSED, ids=["temperature", "top_p", "both", "max_tokens"])
+@pytest.mark.parametrize(
+    ("refuses", "sent", "way"), [*((*row, ask_form) for row in REFUSED), *((*REFUSED[2], way) for way in WAYS[1:])]
+)
 async def test_a_refused_parameter_is_not_sent_again(
     refuses: dict[str, HttpError], sent: dict[str, Any], way: Asking, scripted_openai: ScriptedOpenAI
 ):
