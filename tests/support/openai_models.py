@@ -5,7 +5,6 @@ from typing import Any
 
 from langchain_core.messages import HumanMessage
 from support.scripted_openai import ScriptedOpenAI
-from support.scripted_replies import Message
 
 from packetgate.models.model import ModelAnswer
 from packetgate.models.openai.compatible import OpenAICompatible
@@ -18,12 +17,6 @@ VERDICT = object_schema(approved={"type": "boolean"}, confidence=CONFIDENCE, rea
 FORM = AnswerForm("verdict", VERDICT, choices=(Choice.from_values("approved", values=[True, False]),))
 GOOD = '{"approved":true,"confidence":0.9,"reason":"fine"}'
 SAMPLING = {"temperature": 0.2, "top_p": 0.9, "max_tokens": 50}
-
-
-def called(arguments: str) -> Message:
-    """Return an answer that is a tool call."""
-    call = {"id": "1", "type": "function", "function": {"name": "verdict", "arguments": arguments}}
-    return Message({"content": None, "tool_calls": [call]}, "tool_calls")
 
 
 async def model_at(

@@ -193,12 +193,19 @@ def as_calls(chosen: Mapping[str, Any]) -> Message:
             calls = [("ask_user", {"question": chosen["question"]})]
         case _:
             calls = [("show_tools", {"names": chosen["tools"]})]
-    functions = [
-        {"name": listed_name(*name.split(".", 1)) if "." in name else name, "arguments": json.dumps(arguments)}
-        for name, arguments in calls
+    written = [
+        (listed_name(*name.split(".", 1)) if "." in name else name, json.dumps(arguments)) for name, arguments in calls
     ]
-    made = [{"id": f"call_{at}", "type": "function", "function": one} for at, one in enumerate(functions)]
-    return Message({"content": chosen.get("reasoning"), "tool_calls": made}, "tool_calls")
+    return tool_calls(*written, content=chosen.get("reasoning"))
+
+
+def tool_calls(*calls: tuple[str, str], content: str | None = None, finish_reason: str = "tool_calls") -> Message:
+    """Return an answer with calls; their arguments are texts, as in the protocol."""
+    made = [
+        {"id": f"call_{at}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        for at, (name, arguments) in enumerate(calls)
+    ]
+    return Message({"content": content, "tool_calls": made}, finish_reason)
 
 
 def as_text(chosen: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from support.openai_models import model_at
 from support.packets import CONTEXT, FILES, done, packet
 from support.prompts import call, offered, selection, sent, system
 from support.scripted_openai import ScriptedOpenAI, features
-from support.scripted_replies import HttpError, Message
+from support.scripted_replies import HttpError, Message, tool_calls
 
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.language.prompting import ASK
@@ -24,15 +24,6 @@ from packetgate.state.sections import DataField
 
 READ = call("files.read_file", path="a.txt")
 JSON = HttpError(400, "scripted does not support tools")
-
-
-def called(*calls: tuple[str, Any], content: str | None = None, finish_reason: str = "tool_calls") -> Message:
-    """Return an answer with calls; arguments are texts, as in the protocol."""
-    made = [
-        {"id": f"id{at}", "type": "function", "function": {"name": name, "arguments": arguments}}
-        for at, (name, arguments) in enumerate(calls)
-    ]
-    return Message({"content": content, "tool_calls": made}, finish_reason)
 
 
 @pytest.fixture
@@ -118,7 +109,7 @@ async def test_the_tools_to_ask_and_to_show_are_decisions(
 async def test_an_invalid_call_is_corrected_once(
     served: OpenAICompatible, scripted_openai: ScriptedOpenAI, arguments: str, told: str
 ):
-    wrong = called(("files__read_file", arguments))
+    wrong = tool_calls(("files__read_file", arguments))
     scripted_openai.script(wrong, READ)
     chosen = await select(served)
     assert [one.params for one in chosen.calls] == [{"path": "a.txt"}]
@@ -132,8 +123,8 @@ async def test_an_invalid_call_is_corrected_once(
 @pytest.mark.parametrize(
     "reply",
     [
-        called(("files.read_file", '{"path": "a.txt"}')),
-        called(("read_file", '{"path": "a.txt"}')),
+        tool_calls(("files.read_file", '{"path": "a.txt"}')),
+        tool_calls(("read_file", '{"path": "a.txt"}')),
         '<tool_call>{"name": "files__read_file", "arguments": {"path": "a.txt"}}</tool_call>',
         Message(
             {"content": "", "reasoning_content": '<tool_call>{"name": "read_file", "arguments": {"path": "a.txt"}}'}
@@ -177,7 +168,7 @@ async def test_results_come_back_as_tool_messages(served: OpenAICompatible, scri
 async def test_a_truncated_answer_is_not_used(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(Message({"content": "It is a long"}, "length"))
     assert (await select(served, "Tell me a story")).text == ""
-    scripted_openai.script(called(("files__read_file", '{"path": "a'), finish_reason="length"))
+    scripted_openai.script(tool_calls(("files__read_file", '{"path": "a'), finish_reason="length"))
     with pytest.raises(DecisionError):
         await select(served)
 

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from support.openai_models import FORM, GOOD, SAMPLING, VERDICT, ask_form, means, model_at
 from support.scripted_openai import ScriptedOpenAI
-from support.scripted_replies import HttpError, Message
+from support.scripted_replies import HttpError, Message, tool_calls
 
 from packetgate.models.answers import stream, streaming_caller
 from packetgate.models.model import Model, OfferedTool
@@ -178,11 +178,6 @@ async def test_large_limits_are_not_sent(scripted_openai: ScriptedOpenAI):
 READ = OfferedTool("read", "Read a file.", object_schema(path={"type": "string", "minLength": 1}))
 
 
-def call_of(arguments: str, finish: str = "tool_calls") -> Message:
-    call = {"id": "1", "type": "function", "function": {"name": "read", "arguments": arguments}}
-    return Message({"content": None, "tool_calls": [call]}, finish)
-
-
 async def test_refused_tools_are_simplified_and_then_not_sent(scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai)
     scripted_openai.refuses = {"tools": HttpError(400, "this model does not support tools")}
@@ -197,7 +192,8 @@ async def test_refused_tools_are_simplified_and_then_not_sent(scripted_openai: S
 @pytest.mark.parametrize("finish", ["tool_calls", "length"])
 async def test_a_truncated_streamed_call_is_not_a_call(scripted_openai: ScriptedOpenAI, finish: str):
     """LangChain would complete its arguments."""
-    scripted_openai.script(call_of('{"path": "a', finish), call_of('{"path": "a.txt"}'))
+    cut, whole = ("read", '{"path": "a'), ("read", '{"path": "a.txt"}')
+    scripted_openai.script(tool_calls(cut, finish_reason=finish), tool_calls(whole))
     model, caller = await model_at(scripted_openai), streaming_caller("")
     for invalid_arguments, arguments in (('{"path": "a', {}), ("", {"path": "a.txt"})):
         answer = await model.call([HumanMessage("Read")], [READ], max_calls=2, sampling={}, caller=caller)
