@@ -18,7 +18,7 @@ async def plain_answer(
 ) -> AIMessage:
     """Return the answer with its calls; a model in this process writes them in the text."""
     offered = [offered_tool(spec).openai_format for spec in tools]
-    answer = await model.chat.ainvoke([*messages], tools=offered, **options)
+    answer: AIMessage = await model.chat.ainvoke([*messages], tools=offered, **options)
     if model.is_local:
         answer.tool_calls = [ToolCall(name=one.name, args=one.arguments, id=new_id()) for one in calls_in(answer.text)]
         answer.content = strip_markup(answer.text).text

@@ -11,6 +11,7 @@ from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
@@ -66,6 +67,9 @@ if TYPE_CHECKING:
 __all__ = ["Question", "Router", "Turn", "create_router", "reads"]
 _T = TypeVar("_T")
 
+ChatModel = str | BaseChatModel | Runnable[Any, Any]
+"""A model's name, or a LangChain chat model, also one that `with_fallbacks`, `with_retry`, `bind`, `with_config` or
+`init_chat_model` return."""
 FUNCTIONS = "functions"
 """Server name of functions and LangChain tools."""
 STAGES = {"intent", "selector", "reviewer", "responder"}
@@ -310,11 +314,11 @@ _REQUEST = TurnRequest(origin="library")
 
 
 def create_router(
-    model: str | BaseChatModel = "reflex",
+    model: ChatModel | None = "reflex",
     tools: "Sequence[Callable[..., Any] | BaseTool | FastMCP[Any] | str | Path]" = (),
     *,
-    prime: "str | BaseChatModel | BaseDecisionModel | None" = None,
-    reviewer: "str | BaseChatModel | BaseDecisionModel | None" = None,
+    prime: "ChatModel | BaseDecisionModel | None" = None,
+    reviewer: "ChatModel | BaseDecisionModel | None" = None,
     settings: RoutingContext | Mapping[str, Any] | None = None,
     policy: str | Path | None = None,
     rules: Sequence[Mapping[str, Any]] = (),
@@ -331,7 +335,7 @@ def create_router(
 
     Args:
         model: selects tools and answers: a name such as `openai:gpt-5-mini`, `ollama:NAME` or `llamacpp:PATH`, or a
-            LangChain chat model. `reflex` needs no model.
+            LangChain chat model, also with fallbacks, retries or bound options. None and `reflex`: no model.
         tools: functions, LangChain tools, FastMCP servers, and paths of `mcp.json` files. Empty: the built-in tools on
             the files of `root`.
         prime: reviews calls and answers; None: the model. A LangChain decision model, `decisions:NAME` and
@@ -446,13 +450,14 @@ def _in_process_servers(tools: Sequence[Any], kept: ResultStore) -> list[Server]
 
 
 def _deciders(
-    model: str | BaseChatModel,
-    prime: "str | BaseChatModel | BaseDecisionModel | None",
+    model: ChatModel | None,
+    prime: "ChatModel | BaseDecisionModel | None",
     plugins: Plugins,
     kept: ResultStore,
 ) -> Deciders:
     from langchain_core.decisions import BaseDecisionModel
 
+    model = "reflex" if model is None else model
     if isinstance(prime, BaseDecisionModel):
         return with_reviewer(_deciders(model, None, plugins, kept), partial(_return_model, prime))
     if isinstance(model, str) and isinstance(prime, str | None):
@@ -467,11 +472,11 @@ async def _return_model(model: "BaseDecisionModel") -> "BaseDecisionModel":
     return model
 
 
-def _model_source(name: str | BaseChatModel) -> "Callable[[], Coroutine[Any, Any, Model]]":
+def _model_source(name: ChatModel) -> "Callable[[], Coroutine[Any, Any, Model]]":
     from packetgate.models.model import Model
 
-    loaded = Model(name) if isinstance(name, BaseChatModel) else None
-    pool = None if loaded else ModelPool(str(name))
+    loaded = None if isinstance(name, str) else Model(name)
+    pool = ModelPool(name) if isinstance(name, str) else None
 
     async def source() -> "Model":
         model = loaded or (await pool.get("lite") if pool else None)

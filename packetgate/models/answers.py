@@ -17,13 +17,21 @@ from langchain_core.messages import (
     message_chunk_to_message,
 )
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable
 
 from packetgate.models.links import LinkFilter
 from packetgate.models.model import HIDDEN, PICTURES_REFUSED, ChatCaller, Model, ModelAnswer, OfferedTool, was_cut_off
 from packetgate.models.pictures import picture_names
 from packetgate.models.stripping import ONLY_MARKUP, MarkupFilter
 from packetgate.models.thoughts import cut_off_in_thought, ended_within_thought, smaller_token_limit, usage_of
-from packetgate.models.transport import as_decision_errors, check_not_refused, limited_request, timeout_of
+from packetgate.models.transport import (
+    as_decision_errors,
+    check_not_refused,
+    is_retried,
+    limited_request,
+    timeout_of,
+    with_each_chat,
+)
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
 
@@ -128,7 +136,11 @@ def streaming_caller(user_words: str) -> ChatCaller:
     """
 
     async def ask(
-        chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], *, double_timeout: bool = False
+        chat: Runnable[Any, Any],
+        messages: Sequence[BaseMessage],
+        options: dict[str, Any],
+        *,
+        double_timeout: bool = False,
     ) -> AIMessage:
         pieces: list[AIMessage] = []
 
@@ -152,7 +164,7 @@ def streaming_caller(user_words: str) -> ChatCaller:
 
 
 async def stream(
-    chat: BaseChatModel,
+    chat: Runnable[Any, Any],
     messages: Sequence[BaseMessage],
     options: dict[str, Any],
     *,
@@ -163,7 +175,8 @@ async def stream(
     Args:
         first_timeout_s: longest wait for the first piece; None: the same wait as for later pieces.
     """
-    pieces = chat.astream(list(messages), HIDDEN, **options)
+    asked = with_each_chat(chat, lambda one: one.bind(**options))
+    pieces = _answer_of(asked, messages) if is_retried(chat) else asked.astream(list(messages), HIDDEN)
     with limited_request(chat, streamed=True) as limit:
         deadline = limit
         if deadline is not None and first_timeout_s is not None:
@@ -179,6 +192,10 @@ async def stream(
             check_not_refused(chat, piece)
             yield piece
             deadline = limit
+
+
+async def _answer_of(asked: Runnable[Any, Any], messages: Sequence[BaseMessage]) -> AsyncIterator[Any]:
+    yield await asked.ainvoke(list(messages), HIDDEN)
 
 
 def join_pieces(pieces: Sequence[AIMessage]) -> AIMessage:

@@ -12,7 +12,8 @@ from typing import Any, Generic, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from langchain_core.runnables import RunnableBinding, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.configurable import DynamicRunnable
 from pydantic import BaseModel, ValidationError
 
 from packetgate.models.decoding import WrittenCall, calls_in, decode_json
@@ -25,10 +26,19 @@ from packetgate.models.thoughts import (
     ended_within_thought,
     usage_of,
 )
-from packetgate.models.transport import as_decision_errors, check_not_refused, limited_request, model_label, timeout_of
+from packetgate.models.transport import (
+    as_decision_errors,
+    chat_models_in,
+    check_not_refused,
+    has_bound_tools,
+    limited_request,
+    model_label,
+    timeout_of,
+    with_each_chat,
+)
 from packetgate.prompts.rendering import render
 from packetgate.state.base import TokenUsage
-from packetgate.state.errors import DecisionError, ToolsRefusedError
+from packetgate.state.errors import DecisionError, InputError, ToolsRefusedError
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -109,8 +119,18 @@ class Model:
     token_counter: Callable[[str], int] | None = None
     """Counts tokens with the model's own tokenizer, in any thread."""
 
-    def __init__(self, chat: BaseChatModel, options: ModelOptions | None = None) -> None:
-        self.chat = chat
+    def __init__(self, chat: BaseChatModel | Runnable[Any, Any], options: ModelOptions | None = None) -> None:
+        """Use a chat model, also one that LangChain's `with_fallbacks`, `with_retry`, `bind` or `with_config` wraps.
+
+        Raises:
+            InputError: `chat` is something else, or has tools bound already.
+        """
+        self._chats = chat_models_in(chat)
+        if not all(isinstance(one, BaseChatModel) or _is_configurable_model(one) for one in self._chats):
+            raise InputError(f"{type(chat).__name__} is not a chat model: give the model without what comes after it")
+        if has_bound_tools(chat):
+            raise InputError(f"{model_label(chat)} has its own tools bound: give the model without them")
+        self.chat: Any = chat
         self.options = options or ModelOptions()
         self.thoughts = Thoughts(self.options.thinking_budget)
         self.returns_calls = False
@@ -124,12 +144,15 @@ class Model:
     @property
     def uses_tool_calling(self) -> bool:
         """Whether to use native tool calling; otherwise, calls are requested as JSON."""
-        return self.options.native_tools is not False and type(self.chat).bind_tools is not BaseChatModel.bind_tools
+        unable = BaseChatModel.bind_tools
+        is_able = all(getattr(type(one), "bind_tools", None) is not unable for one in self._chats)
+        return self.options.native_tools is not False and is_able
 
     @property
     def name(self) -> str:
         """The model name that requests use."""
-        return str(getattr(self.chat, "model_name", None) or type(self.chat).__name__)
+        chat = self._chats[0]
+        return str(getattr(chat, "model_name", None) or type(chat).__name__)
 
     @property
     def reading_speed(self) -> float | None:
@@ -159,8 +182,10 @@ class Model:
     @property
     def accepts_images(self) -> bool | None:
         """Whether the model accepts images; None: not known."""
-        profile = getattr(self.chat, "profile", None) or {}
-        return profile.get("image_inputs") if self.options.vision is None else self.options.vision
+        if self.options.vision is not None:
+            return self.options.vision
+        known = {(getattr(one, "profile", None) or {}).get("image_inputs") for one in self._chats}
+        return known.pop() if len(known) == 1 else None
 
     def text_answer_options(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
         """Return request options for a text answer, with these tools in the prompt."""
@@ -201,11 +226,13 @@ class Model:
         Raises:
             ToolsRefusedError: the server refuses all tools, or these tools.
         """
-        offered = [one.openai_format for one in tools]
-        bound = self.chat.bind_tools(offered, tool_choice="any") if must_call else self.chat.bind_tools(offered)
-        if not isinstance(bound, RunnableBinding):
-            raise ToolsRefusedError(f"{self.label} does not support LangChain's `bind_tools`")
-        return self.read_calls(await (caller or ask_chat)(self.chat, messages, {**bound.kwargs, **sampling}))
+        must: dict[str, Any] = {"tool_choice": "any"} if must_call else {}
+        try:
+            offered = [one.openai_format for one in tools]
+            bound = with_each_chat(self.chat, lambda one: one.bind_tools(offered, **must))
+        except NotImplementedError as error:
+            raise ToolsRefusedError(f"{self.label} does not support LangChain's `bind_tools`") from error
+        return self.read_calls(await (caller or ask_chat)(bound, messages, sampling))
 
     def read_calls(self, answer: AIMessage) -> ModelAnswer:
         """Return the calls and text of an answer.
@@ -227,8 +254,13 @@ class Model:
         return ModelAnswer(shown, usage_of(answer), was_cut_off(answer), tuple(calls), message_id=answer.id)
 
 
+def _is_configurable_model(chat: Any) -> bool:
+    """Whether a value is a model of `init_chat_model` that is chosen by the configuration of the run."""
+    return not isinstance(chat, DynamicRunnable) and callable(getattr(chat, "bind_tools", None))
+
+
 async def ask_chat(
-    chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], *, double_timeout: bool = False
+    chat: Runnable[Any, Any], messages: Sequence[BaseMessage], options: dict[str, Any], *, double_timeout: bool = False
 ) -> AIMessage:
     """Ask once with a time limit, hidden from LangGraph's message stream.
 
@@ -240,7 +272,8 @@ async def ask_chat(
     with limited_request(chat, double_timeout=double_timeout) as deadline:
         with as_decision_errors(chat):
             async with asyncio.timeout_at(deadline):
-                answer: BaseMessage = await chat.ainvoke(list(messages), HIDDEN, stream=False, **options, **longer)
+                asked = with_each_chat(chat, lambda one: one.bind(stream=False, **options, **longer))
+                answer: BaseMessage = await asked.ainvoke(list(messages), HIDDEN)
             if not isinstance(answer, AIMessage):
                 raise TypeError(f"the endpoint returned a message of type {answer.type}")
         check_not_refused(chat, answer)

@@ -7,12 +7,16 @@ one line.
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from time import monotonic
+from typing import Any
 
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable, RunnableWithFallbacks
+from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.retry import RunnableRetry
 from pydantic import SecretStr
 
 from packetgate.state.base import storable
@@ -41,6 +45,39 @@ _TOO_LONG = re.compile(
 )
 
 
+def _wrapped_in(model: object) -> Sequence[Any]:
+    """Return the models that LangChain's `with_fallbacks`, `with_retry`, `bind` or `with_config` has wrapped."""
+    if isinstance(model, RunnableWithFallbacks):
+        return [*model.runnables]
+    return [model.bound] if isinstance(model, RunnableBindingBase) else []
+
+
+def chat_models_in(model: object) -> tuple[Any, ...]:
+    """Return the chat models in a model, which LangChain may have wrapped."""
+    return tuple(chat for part in _wrapped_in(model) for chat in chat_models_in(part)) or (model,)
+
+
+def has_bound_tools(model: object) -> bool:
+    """Whether tools are bound to a chat model in a model."""
+    is_bound = isinstance(model, RunnableBindingBase) and "tools" in model.kwargs
+    return is_bound or any(map(has_bound_tools, _wrapped_in(model)))
+
+
+def is_retried(model: object) -> bool:
+    """Whether `with_retry` has wrapped a model. LangChain does not retry a stream."""
+    return isinstance(model, RunnableRetry) or any(map(is_retried, _wrapped_in(model)))
+
+
+def with_each_chat(model: Any, change: Callable[[Any], Runnable[Any, Any]]) -> Runnable[Any, Any]:
+    """Return a model, wrapped as before, with each of its chat models changed. What `bind` has set stays."""
+    if isinstance(model, RunnableWithFallbacks):
+        first, *others = (with_each_chat(part, change) for part in model.runnables)
+        return model.model_copy(update={"runnable": first, "fallbacks": others})
+    if isinstance(model, RunnableBindingBase):
+        return model.model_copy(update={"bound": with_each_chat(model.bound, change)})
+    return change(model)
+
+
 def without_credentials(base_url: str) -> str:
     """Return a base URL without user name, password and query."""
     scheme, separator, rest = base_url.partition("?")[0].partition("#")[0].partition("://")
@@ -49,18 +86,23 @@ def without_credentials(base_url: str) -> str:
 
 def model_label(model: object) -> str:
     """Return the name and endpoint of a model, without secrets."""
-    name = getattr(model, "model_name", None) or type(model).__name__
-    endpoint = endpoint_label(model)
+    chat = chat_models_in(model)[0]
+    name = getattr(chat, "model_name", None) or type(chat).__name__
+    endpoint = endpoint_label(chat)
     return f"{name} at {endpoint}" if endpoint else str(name)
 
 
 def endpoint_label(model: object) -> str:
     """Return the endpoint of a model, without secrets; empty for a model in this process."""
-    return without_credentials(str(getattr(model, "openai_api_base", None) or ""))
+    return without_credentials(str(getattr(chat_models_in(model)[0], "openai_api_base", None) or ""))
 
 
 def timeout_of(model: object) -> float | None:
     """Return the time limit of an answer, in seconds; None for a model in this process."""
+    if parts := _wrapped_in(model):
+        timeouts = [timeout for part in parts if (timeout := timeout_of(part)) is not None]
+        attempts = model.max_attempt_number if isinstance(model, RunnableRetry) else 1
+        return sum(timeouts) * attempts if len(timeouts) == len(parts) else None
     timeout = getattr(model, "request_timeout", None)
     return float(timeout) if isinstance(timeout, int | float) else None
 
@@ -133,13 +175,13 @@ def _transport_errors() -> tuple[type[Exception], ...]:
 
 
 def _quoted(model: object, text: str) -> str:
-    key = getattr(model, "openai_api_key", None)
+    key = getattr(chat_models_in(model)[0], "openai_api_key", None)
     secret = key.get_secret_value() if isinstance(key, SecretStr) else ""
     return shorten(text.replace(secret, "***") if len(secret) > 8 else text, 300)
 
 
 def _described(model: object, error: Exception, timeout_advice: str) -> str:
-    status, key = status_of(error), getattr(model, "key_variable", "OPENAI_API_KEY")
+    status, key = status_of(error), getattr(chat_models_in(model)[0], "key_variable", "OPENAI_API_KEY")
     quoted = _quoted(model, error_text(error))
     if status == 401:
         return f"refuses the API key (HTTP 401): check {key}"
