@@ -102,7 +102,7 @@ def models(result: Result) -> Iterator[str]:
     lines = result.runs[0].printed
     pairs = list(zip(lines[::2], lines[1::2], strict=True))
     sides = (f"{ours['asked']}: {name}" for ours, _ in pairs for name in ("Packetgate", "`create_agent`"))
-    yield from _head("a plain read, sixty tools, medians", *sides, "goal")
+    yield from _head("a plain read, medians", *sides, "goal")
     for figure, told in CALLS.items():
         cells = [cell for ours, theirs in pairs for cell in (_share(ours, figure), f"{theirs[figure]:,.0f}")]
         yield _row(told, *cells, MODEL_GOALS[figure])

@@ -24,7 +24,7 @@ from packetgate.prompts.rendering import render
 from packetgate.ranking.choice import cached_token_count
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import MODEL_TEXT, CognitionPacket
-from packetgate.state.printing import compact_json, fenced
+from packetgate.state.printing import compact_json, fenced, shorten
 from packetgate.state.routing import ResultAttachment, ToolCall
 from packetgate.state.sections import Attachment, DataField, PaletteEntry
 from packetgate.state.transitions import ToolExecutionStatus
@@ -47,8 +47,8 @@ PERSONA_CHARS = 4_000  # beginning of a persona that is used if the whole person
 _MAX_FULL_TOOLS = 120  # providers accept 128 tools
 _MAX_OFFER_TOKENS = 8_000  # of all offered tools; with more, the offer starts anew
 _MAX_LISTED = 24  # largest catalogue whose tools `show_tools` lists
-_MAX_NAMED = 24  # tools that the model is told by name only
-_BRIEF_WORDS, _MAX_SHOWN = 5, 5
+_MAX_NAMED = 12  # tools of a larger catalogue that the end of the prompt names
+_BRIEF_WORDS, _BRIEF_CHARS, _MAX_SHOWN = 5, 50, 5
 _REQUIRED = frozenset({"described", "kept", "preview"})  # reasons of palette entries that the next call needs
 _ID_CHARS = 9  # mistral's call ids have exactly nine characters
 HISTORY_MESSAGES = 8
@@ -87,43 +87,46 @@ def tool_offer(
 ) -> ToolOffer:
     """Return the tools to offer: those that the session has offered, and then new ones of the palette. Blocking.
 
-    Thus the beginning of the prompt stays the same from turn to turn, and prompt caches apply. If there are too many
-    tools, the offer starts anew. A slow model in this process gets few tools for each request.
+    Thus the beginning of the prompt stays the same from turn to turn, and prompt caches apply. New tools come only if
+    one of the best is not offered yet; if there are too many tools, the offer starts anew. A slow model in this process
+    gets few tools for each request.
     """
     entries = {entry.tool_name: entry for entry in packet.context.palette if entry.tool_name in catalogue}
     kept = [name for name in packet.context.offered_tools if name in entries]
     wanted = sorted(_full_tools(model, packet, catalogue, entries, advisers))
-    names = [*dict.fromkeys([*kept, *wanted])]
+    best = sorted(wanted, key=lambda name: (entries[name].reason not in _REQUIRED, -entries[name].score))
+    needed = {name for at, name in enumerate(best) if at < MIN_FULL_TOOLS or entries[name].reason in _REQUIRED}
+    names = kept if needed <= {*kept} else [*dict.fromkeys([*kept, *wanted])]
     most = min(_MAX_OFFER_TOKENS, (model.context_size or 2 * _MAX_OFFER_TOKENS) // 2)
     if kept and (len(names) > _MAX_FULL_TOOLS or _tokens(model, catalogue, names) > most):
         names = wanted
     specs = tuple(catalogue[name] for name in names)
     tools = [ASK_USER_TOOL, *(offered_tool(spec, _offered_name(model, spec)) for spec in specs)]
-    rest = sorted(entries.keys() - {*names}, key=lambda name: (-entries[name].score, name))[:_MAX_NAMED]
+    rest = sorted(entries.keys() - {*names}, key=lambda name: (-entries[name].score, name))
     if len(specs) == len(catalogue) or (model.is_local and not rest):
         return ToolOffer(tuple(tools), specs, names_all=len(specs) == len(catalogue))
-    is_listed = len(catalogue) <= _MAX_LISTED
-    listed = (
-        _named(catalogue, [*catalogue])
-        if is_listed
-        else f"a tool, or all tools of a server or a kind, by its name; {ALL_TOOLS} for all there are"
-    )
-    enum = object_schema(names={"type": "array", "items": {"enum": rest}, "minItems": 1, "maxItems": _MAX_SHOWN})
-    plain = object_schema(names={"type": "array", "items": ANY_TEXT})
-    show = OfferedTool(
-        SHOW,
-        f"Shows what more tools take, so that they can be called: {listed}",
-        enum if model.is_local else plain,  # a grammar enforces the names, and the prompt stays the same
-        plain,
-    )
-    hint = f"\n\n(More tools that may fit, for {SHOW}: {_named(catalogue, rest)})" if rest and not is_listed else ""
-    return ToolOffer((show, *tools), specs, is_listed, hint)
+    tools = [_show_tool(catalogue, rest[:_MAX_LISTED] if model.is_local else None), *tools]
+    if len(catalogue) <= _MAX_LISTED:
+        return ToolOffer(tuple(tools), specs, names_all=True)
+    fitting = [name for name in rest if entries[name].score][:_MAX_NAMED]
+    hint = f"\n\n(More tools that may fit, for {SHOW}: {_named(catalogue, fitting)})" if fitting else ""
+    return ToolOffer(tuple(tools), specs, names_all=False, hint=hint)
+
+
+def _show_tool(catalogue: Catalogue, allowed: Sequence[str] | None) -> OfferedTool:
+    """Return the tool that shows more tools. Its text depends only on the catalogue; a grammar enforces `allowed`."""
+    listed = f"a tool, or all tools of a server or a kind, by its name; {ALL_TOOLS} for all there are"
+    if len(catalogue) <= _MAX_LISTED:
+        listed = _named(catalogue, [*catalogue])
+    names = {"type": "array", "items": ANY_TEXT}
+    allowed_names = {**names, "items": {"enum": allowed}, "minItems": 1, "maxItems": _MAX_SHOWN} if allowed else names
+    text = f"Shows what more tools take, so that they can be called: {listed}"
+    return OfferedTool(SHOW, text, object_schema(names=allowed_names), object_schema(names=names))
 
 
 def _named(catalogue: Catalogue, names: Sequence[str]) -> str:
-    return "; ".join(
-        f"{name}: {without_control_tokens(brief_of(catalogue[name].brief, _BRIEF_WORDS))}" for name in names
-    )
+    briefs = {name: shorten(brief_of(catalogue[name].brief, _BRIEF_WORDS), _BRIEF_CHARS) for name in names}
+    return without_control_tokens("; ".join(f"{name}: {brief}" for name, brief in briefs.items()))
 
 
 def _full_tools(
