@@ -1,25 +1,42 @@
-"""Middleware of LangChain's `create_agent`: chooses the model's tools, and gates its calls."""
+"""Middleware of LangChain's `create_agent`: gates the calls of the model, and shows it a list of tools that is stable.
+
+What it must know after a restart, and in another process, is in the agent's state.
+"""
 
 import asyncio
+import json
+import operator
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
-from typing import Annotated, Any, NotRequired
+from threading import Thread
+from typing import Annotated, Any, Literal, NotRequired, cast
 
-from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    AgentState,
+    ExtendedModelResponse,
+    ModelRequest,
+    ModelResponse,
+    ProviderToolSearchMiddleware,
+)
+from langchain.agents.middleware.human_in_the_loop import ApproveDecision, RejectDecision, RespondDecision
 from langchain.agents.middleware.types import PrivateStateAttr, ToolCallRequest
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_messages
 from langchain_core.messages import ToolCall as AgentCall
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.config import get_config
-from langgraph.errors import GraphBubbleUp
+from langgraph.errors import GraphBubbleUp, is_invalid_resume
 from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
+from mcp_types import Tool
+from pydantic import Discriminator, WithJsonSchema, WrapValidator, create_model
 
 from packetgate.deciders.packets import facts_of
-from packetgate.gate.answers import ALREADY_ANSWERED, CALL_CHANGED
+from packetgate.gate.answers import ALREADY_ANSWERED, CALL_CHANGED, decide
 from packetgate.gate.checks import Check
 from packetgate.gate.facts import Facts, RequestedCall
 from packetgate.gate.gate import Gate
@@ -29,51 +46,94 @@ from packetgate.gate.questions import approval_payload
 from packetgate.graph.event_loops import LoopThread
 from packetgate.graph.journal import journal_at
 from packetgate.graph.server_graph import USER_ID
+from packetgate.graph.settings import shared_vectors_path
 from packetgate.plugins import installed
-from packetgate.ranking.choice import PaletteRequest, choose_palette, recent_after
+from packetgate.ranking.choice import PaletteRequest, choose_palette
+from packetgate.ranking.ranking import ranking_of
 from packetgate.state.base import ms_since
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import CallRefusedError, ConfigError, RequestError, ToolCallError
 from packetgate.state.origins import FlowLabel, SessionLabel, merged_labels
 from packetgate.state.packet import CognitionPacket, is_user_message
 from packetgate.state.routing import Risk, ToolCall, ToolResult
-from packetgate.state.sections import Content, Header
+from packetgate.state.sections import Approval, ApprovalOutcome, Content, Header
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
 from packetgate.tools.catalogue.toolbox import PausedCallError
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.spec.descriptions import SEPARATOR
-from packetgate.tools.spec.tool_spec import digest_of
+from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
 from packetgate.tools.text.reading import access_of
-from packetgate.toolsets.servers.functions import langchain_tool_spec, usable_tools
+from packetgate.toolsets.servers.functions import (
+    defined_tool_spec,
+    langchain_tool_spec,
+    tool_definition,
+    usable_tools,
+)
 from packetgate.toolsets.servers.langchain_results import result_of_message, safe_message
 
 Handled = ToolMessage | Command[Any]
+Modelled = ModelResponse[Any] | ExtendedModelResponse[Any]
 
 SERVER = "agent"
 """Server name of the agent's tools, in rules and in the journal."""
+SEARCH = "search_tools"
+"""Name of the tool that finds the tools that are not on the list."""
+MAX_TOOLS = 40
+FIRST_TOOLS, MORE_TOOLS, FOUND_TOOLS = 8, 3, 6
+"""How many tools the list begins with, how many a new request adds at most, and how many a search adds at most."""
+MAX_NAMES = 300
+"""Largest number of tools that `search_tools` names."""
 MAX_SOURCES = 20
 """Maximum number of earlier calls. The values of a call are traced to the outputs of these calls."""
-MAX_THREADS = 1_000
-"""Maximum number of threads whose shown tools are remembered; for others they are chosen again."""
+MAX_REFUSALS = 3
+"""Number of refusals in a row after which the model is told to hand over."""
 _TOKEN_BUDGET = 100_000
-"""The palette's token budget. It is large because `max_tools` limits the tools."""
+"""The palette's token budget. It is large because the number of tools is limited."""
 _REPEATED_CHANGE = (
     "this change was already made or proposed for the same request, so it was not repeated: continue with its result, "
     "or ask the user whether to repeat it"
 )
+_HAND_OVER = (
+    "\n\n{} calls in a row were refused. Do not call another tool now: tell the user what you wanted to do and why it "
+    "was refused, and let them decide."
+)
+EDIT_NOTICE = (
+    "Note: a human reviewer replaced this tool call before it ran. The call recorded in your message is the one you "
+    "produced, not the one that executed. This was intentional and authorized. Do not re-issue your original call."
+)
+"""LangChain's text before the result of an edited call."""
+_DECISION, _REFUSAL = "hitl_interrupt_decision", "packetgate_refusal"
+"""Sources in the metadata of messages in place of results: LangChain's for the user's decisions, and the gate's."""
+
+
+def _grown(shown: list[str], more: list[str]) -> list[str]:
+    """Return the names of both lists, each once: the shown ones keep their places."""
+    return [*dict.fromkeys([*shown, *more])]
 
 
 class GatedState(AgentState[Any]):
-    """The agent's state: the proposals of approved calls as JSON, by call id, and the labels with their sources."""
+    """The agent's state, with what the middleware must know in the next step."""
 
     gated: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
+    """The proposals of the calls that run next, or are asked about when they start, as JSON, by message and call."""
     labels: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
+    """The thread's labels with their sources."""
+    shown: NotRequired[Annotated[list[str], PrivateStateAttr, _grown]]
+    """Names of the tools on the model's list, in order; empty while the model sees all tools."""
+    unshown: NotRequired[Annotated[list[str], PrivateStateAttr]]
+    """Names that the model's last answer calls although they were not on the list."""
+    added: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, operator.or_]]
+    """Definitions of the called tools that were not given to the middleware, by name."""
+
+
+_OWN_STATE = GatedState.__annotations__.keys() - AgentState.__annotations__.keys()
+"""Keys of the state that no tool may change."""
 
 
 class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
-    """Shows the model the tools that fit the request, and reviews each call of the model before it runs.
+    """Reviews each call of the model before it runs, and shows the model a list of tools that only grows.
 
     A read runs if the user named its values. One question in the form of LangChain's `HumanInTheLoopMiddleware` asks
     about all other calls of a step. A call that has a result in the journal does not run again.
@@ -83,24 +143,33 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
 
     def __init__(
         self,
-        tools: Sequence[BaseTool | Callable[..., Any]],
+        tools: Sequence[BaseTool | Callable[..., Any]] = (),
         *,
-        max_tools: int = 16,
+        max_tools: int = MAX_TOOLS,
+        select: bool | Literal["provider"] = True,
+        interrupt_mode: Literal["batched", "per_call"] = "batched",
+        edit_notice: str | None = EDIT_NOTICE,
         settings: RoutingContext | Mapping[str, Any] | None = None,
         policy: str | Path | None = None,
         journal: str | Path | None = None,
         unguarded: Collection[str] = (),
         checks: Sequence[Check] = (),
     ) -> None:
-        """Gate these tools. Do not pass them to `create_agent` as well.
+        """Gate the calls of an agent.
 
         Args:
-            tools: functions and LangChain tools. `packetgate.reads` marks those that change nothing.
-            max_tools: maximum number of tools that the model receives at once.
+            tools: functions and LangChain tools for the agent, beside those of `create_agent` and of other
+                middlewares. The hints in their metadata are believed. `packetgate.reads` marks reads anywhere.
+            max_tools: up to this many tools are all shown. Of more, the model sees those that fit its first request,
+                and `search_tools`.
+            select: False: the model always sees all tools. "provider": the provider of the model searches the tools
+                (LangChain's `ProviderToolSearchMiddleware`).
+            interrupt_mode: "batched": one question about all calls of a step. "per_call": one for each call.
+            edit_notice: text before the result of a call that the user edited; None: no text.
             settings: fields of `RoutingContext`. Changes run after approval.
             policy: a `packetgate.toml`.
             journal: a SQLite file, or a `postgresql://` URL. Needed if the checkpointer outlasts the process.
-            unguarded: names of tools that run without a review, such as the tools of other middleware.
+            unguarded: names of tools that run without a review.
             checks: the gate's checks beside its own and those of the installed plug-ins.
 
         Raises:
@@ -109,30 +178,41 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         """
         super().__init__()
         self.tools = [*usable_tools(tools).values()]
-        self.max_tools, self.unguarded = max_tools, frozenset(unguarded)
+        self.max_tools, self.select, self.unguarded = max_tools, select, frozenset(unguarded)
+        self.interrupt_mode, self.edit_notice = interrupt_mode, edit_notice
         changing = {"allow_write_tools": True, "allow_execute_tools": True}
         run_settings = settings if isinstance(settings, RoutingContext) else {**changing, **(settings or {})}
         self.settings = routing_context(run_settings)
         database = journal_at(journal) if journal is not None else MemoryJournal()
-        preferences = load_preferences(Path(policy)) if policy else Preferences()
-        specs = [langchain_tool_spec(SERVER, tool) for tool in self.tools]
-        self._catalogue = Catalogue(specs, preferences=preferences).restrict(self.settings.allowed_tools, SERVER)
+        self._preferences = load_preferences(Path(policy)) if policy else Preferences()
+        self._specs = {tool.name: langchain_tool_spec(SERVER, tool) for tool in self.tools}
+        self._catalogue = self._catalogue_of(self._specs.values())
+        self._added: tuple[str, Catalogue] = "{}", self._catalogue
+        """The catalogue with the definitions that the state has added, by their JSON."""
+        self._listed: tuple[list[BaseTool], Catalogue] = [], self._catalogue
+        """The tools of the last request beside those given, and the catalogue with them."""
         self._gate = Gate(database, checks=[*installed().parts("checks"), *checks])
-        self._offered: dict[str, frozenset[str]] = {}
-        """By thread, the tools that the model was shown last."""
         self._loop = LoopThread()
+        if select is True and len(self._specs) > max_tools:  # the vectors are read, or made in the background
+            Thread(target=ranking_of(self._catalogue).rank, args=["tools"], name="tool ranking").start()
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelResponse[Any]:
-        """Call the model with the tools that fit the request."""
-        return handler(self._with_fitting_tools(request))
+    ) -> Modelled:
+        """Call the model with its list of tools."""
+        if not self._selects(request):
+            return self._noted(request, request, handler(request))
+        listed, more = self._with_list(request)
+        return self._noted(request, listed, handler(listed), more)
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
-        """Call the model with the tools that fit the request."""
-        return await handler(await asyncio.to_thread(self._with_fitting_tools, request))
+    ) -> Modelled:
+        """Call the model with its list of tools."""
+        if not self._selects(request):
+            return self._noted(request, request, await handler(request))
+        listed, more = await asyncio.to_thread(self._with_list, request)
+        return self._noted(request, listed, await handler(listed), more)
 
     def after_model(self, state: GatedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Review the calls of a step, and ask the user if needed."""
@@ -142,29 +222,30 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         """Review the calls of a step, and ask the user if needed."""
         messages = state["messages"]
         index = max((at for at, item in enumerate(messages) if isinstance(item, AIMessage)), default=len(messages))
-        before, answers, rest = messages[:index], messages[index : index + 1], messages[index:]
-        done = {item.tool_call_id for item in rest if isinstance(item, ToolMessage)}
-        calls = [
-            call
-            for answer in answers
-            if isinstance(answer, AIMessage)
-            for call in answer.tool_calls
-            if call["id"] not in done and call["name"] not in self.unguarded
-        ]
-        earlier = _calls_in(before, self._catalogue)
+        before, rest = messages[:index], messages[index:]
+        catalogue = self._known(state)
+        earlier = _calls_in(before, catalogue)
         results = merged_labels(label for call in earlier for label in call.labels)
         labels = {**{label.label.value: label.source for label in results}, **(state.get("labels") or {})}
-        if not calls:
-            return {"labels": labels} if labels else None
-        facts = self._facts_of(before, earlier[-MAX_SOURCES:], labels)
-        step = _Step(self._gate, facts, before, calls, answer_id="".join(str(item.id) for item in answers))
-        await step.propose()
-        while step.waiting:
-            await step.note_shown()
-            await step.answer(interrupt(step.question()))
-            if step.was_answered_before:
-                interrupt(step.question())
-        return step.update(labels)
+        answer = _with_own_ids(rest[0]) if rest and isinstance(rest[0], AIMessage) else AIMessage("")
+        done = {item.tool_call_id for item in rest if isinstance(item, ToolMessage)}
+        calls = [
+            call for call in answer.tool_calls if call["id"] not in done and not self._runs_freely(call["name"], state)
+        ]
+        update: dict[str, Any] = {"labels": labels} if labels else {}
+        if calls:
+            facts = self._facts_of(before, catalogue, earlier[-MAX_SOURCES:], labels)
+            step = _Step(self._gate, facts, before, calls, answer_id=str(answer.id))
+            await step.propose({name: _unlisted_reason(name, state) for name in state.get("unshown") or ()})
+            while self.interrupt_mode == "batched" and step.waiting:
+                await step.note_shown()
+                await step.answer(interrupt(step.question()))
+                if step.was_answered_before:
+                    interrupt(step.question())
+            update |= step.update(labels)
+        if rest and answer is not rest[0] and answer.tool_calls:
+            update["messages"] = [answer, *update.get("messages", ())]
+        return update or None
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Handled]) -> Handled:
         """Run an approved call once."""
@@ -179,116 +260,260 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Handled]]
     ) -> Handled:
-        """Run an approved call once."""
-        call = request.tool_call
-        if call["name"] in self.unguarded:
-            return await handler(request)
-        stored = (request.state.get("gated") or {}).get(str(call["id"]))
-        if stored is None:
-            reason = "the call was not reviewed: list PacketgateMiddleware after middleware that adds calls"
-            return _refusal_message(call, reason)
+        """Run an approved call once.
+
+        Raises:
+            Exception: what the tool raises, after it is in the journal.
+        """
+        call, messages = request.tool_call, request.state["messages"]
+        if self._runs_freely(call["name"], request.state):
+            is_search = call["name"] == SEARCH and SEARCH not in self.unguarded
+            return await (asyncio.to_thread(self._found, request) if is_search else handler(request))
+        at = max((at for at, item in enumerate(messages) if isinstance(item, AIMessage)), default=0)
+        stored = (request.state.get("gated") or {}).get(_call_key(str(messages[at].id), call))
+        if stored is None:  # another middleware jumped to the tools
+            told = [one for one in messages[at:] if isinstance(one, ToolMessage) and one.tool_call_id == call["id"]]
+            return told[0] if told else _refusal_message(call, "the call was not reviewed, so it did not run")
         handled: Any = None
+        raised: Exception | None = None
         was_asked_again = False
 
         async def execute(tool_name: str, params: dict[str, Any], idempotency_key: str) -> ToolResult:
-            nonlocal handled
+            nonlocal handled, raised
             started = time.perf_counter()
             try:
-                handled = await handler(request.override(tool_call=AgentCall(**{**call, "args": params})))
-            except GraphBubbleUp as signal:  # the tool's own interrupt, for LangGraph
+                handled = await handler(_changed_request(request, _unprefixed_name(tool_name), params))
+            except Exception as error:
+                raised = error
+                if not (isinstance(error, GraphBubbleUp) or is_invalid_resume(error)):
+                    raise
                 if was_asked_again:  # LangGraph would give the answer to the first question to the tool
-                    raise ToolCallError(
-                        "the tool asks something, after its call was cut off: call it again"
-                    ) from signal
-                raise PausedCallError(signal) from signal
+                    text = "the tool asks something, after its call was cut off: call it again"
+                    raised = None
+                    raise ToolCallError(text) from error
+                raise PausedCallError(error) from error
             messages = [one for one in _messages_in(handled) if isinstance(one, ToolMessage)]
             own = [one for one in messages if one.tool_call_id == call["id"]] or [ToolMessage("", tool_call_id="")]
             return await result_of_message(own[0], ms_since(started))
 
-        kept = StoredProposal.model_validate_json(stored)
-        facts = self._facts(kept.calls[0].call_id)  # what the verdict needs: the call holds its evidence
+        proposal = self._restored(StoredProposal.model_validate_json(stored), request)
+        if proposal.question is not None:
+            proposal = await self._asked(proposal, call)
+            if not proposal.approved:
+                return _unrun_message(call, proposal, _refusals_in_row(messages))
         try:
-            proposal = await self._gate.run(Proposal.restored(kept, facts), execute)
-            while proposal.waiting:  # an earlier run may have finished
+            proposal = await self._gate.run(proposal, execute)
+            while proposal.waiting and raised is None:  # an earlier run may have finished
                 was_asked_again = True
-                proposal = await self._gate.run(await self._asked_again(proposal), execute)
+                asked = await self._gate.record(await self._gate.ask(proposal))
+                proposal = await self._gate.run(await self._asked(asked, call), execute)
         except PausedCallError as paused:
             raise paused.signal from None
         if proposal.entries:
             await self._gate.journal.record(*proposal.entries)
+        if raised is not None:
+            raise raised
         (done,) = proposal.calls
         text = done.result.output or done.result.error if done.result else done.unfinished_run_text
-        if done.status is not ToolExecutionStatus.EXECUTED:
-            return _refusal_message(call, text or f"not executed: the call is {done.status}")
-        if handled is None:  # the journal has the result of an earlier run
-            return ToolMessage(text or "", name=call["name"], tool_call_id=str(call["id"]))
-        safe: Handled = _safe(handled)
+        if done.result is None:  # the user was asked again
+            return _unrun_message(call, proposal, _refusals_in_row(messages))
+        notice = _edit_notice(proposal, self.edit_notice)
+        is_error = done.status is not ToolExecutionStatus.EXECUTED
+        if handled is None or is_error:  # the journal may have the result of an earlier run
+            return _message(call, notice + (text or ""), "error" if is_error else "success")
+        safe: Handled = _safe(handled, notice)
         return safe
 
-    async def _asked_again(self, proposal: Proposal) -> Proposal:
-        """Ask about a call whose earlier run has no recorded end, until the reply can be read."""
-        asked, problem = await self._gate.record(await self._gate.ask(proposal)), ""
+    async def _asked(self, proposal: Proposal, call: AgentCall) -> Proposal:
+        """Ask about one call when it starts, until the reply can be read."""
+        problem = ""
         while True:
-            reply = interrupt(_payload([asked], problem))
+            reply = self._reply_about(proposal, call, problem)
             listed = reply.get("decisions") if isinstance(reply, Mapping) else reply
-            decision = listed[0] if isinstance(listed, list) and len(listed) == 1 else reply
+            decision = _with_canonical_name(listed[0] if isinstance(listed, list) and len(listed) == 1 else reply)
             try:
-                return await self._gate.record(await self._gate.answer(asked, _with_canonical_name(decision)))
+                return await self._gate.record(await self._gate.answer(proposal, decision))
             except (RequestError, CallRefusedError) as error:
                 problem = str(error)
+                if problem == ALREADY_ANSWERED and (known := await self._recorded(proposal, decision)):
+                    return known
 
-    def _with_fitting_tools(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        own_names = {tool.name for tool in self.tools}
-        ungated = {tool.name for tool in request.tools if isinstance(tool, BaseTool)} - own_names - self.unguarded
-        if ungated:
-            raise ConfigError(
-                f"{', '.join(sorted(ungated))}: give these tools to PacketgateMiddleware, or name them in `unguarded`"
-            )
-        if len(own_names) <= self.max_tools:
-            return request
-        offered_names = self._offered_names(request.messages) | self.unguarded
-        if thread := str(_configurable().get("thread_id") or ""):
-            self._offered.pop(thread, None)
-            self._offered[thread] = offered_names
-        for oldest in [*self._offered][:-MAX_THREADS]:
-            del self._offered[oldest]
-        return request.override(
-            tools=[tool for tool in request.tools if not isinstance(tool, BaseTool) or tool.name in offered_names]
+    def _reply_about(self, proposal: Proposal, call: AgentCall, problem: str) -> Any:
+        payload = _payload([proposal], problem)
+        if self.interrupt_mode == "batched":
+            return interrupt(payload)
+        (action,), (config,), (reviewed,) = payload["action_requests"], payload["review_configs"], proposal.calls
+        asked = {"type": "tool_approval", "tool_call_id": call["id"], "name": action["name"], "args": action["args"]}
+        asked["description"] = "\n\n".join(filter(None, [problem, action["description"]]))
+        schema = proposal.facts.catalogue[reviewed.tool_name].input_schema
+        return interrupt(asked, response_schema=_reply_type(config["allowed_decisions"], action["name"], schema))
+
+    async def _recorded(self, proposal: Proposal, decision: Any) -> Proposal | None:
+        """Return the proposal with a decision that is in the journal: a task that runs again gets its replies again."""
+        if proposal.question is None:
+            return None
+        decided, _ = await asyncio.to_thread(decide, proposal, proposal.question, decision)
+        new = decided.approvals[-1]
+        same = new.model_dump(mode="json", include={"question_id", "tool_name", "params"})
+        rows = await self._gate.journal.call_entries(proposal.facts.header.packet_id, new.call_id)
+        is_known = any(
+            row.entry.event == f"call_{new.outcome}" and same.items() <= row.entry.detail.items() for row in rows
         )
+        return replace(decided, entries=()) if is_known else None
 
-    def _offered_names(self, messages: Sequence[AnyMessage]) -> frozenset[str]:
-        """Return the names of the tools that fit a conversation."""
+    def _restored(self, kept: StoredProposal, request: ToolCallRequest) -> Proposal:
+        """Return the proposal of a call that starts, with the definition of the tool that will run."""
+        state, name, call_id = request.state, request.tool_call["name"], kept.calls[0].call_id
+        added = state.get("added") or {}
+        if request.tool is not None and name in added:
+            added = {**added, name: _definition(request.tool)}
+        catalogue = self._with_added(added)
+        if kept.question is None:
+            return Proposal.restored(kept, self._facts(catalogue, call_id))  # the call holds its evidence
+        messages = state["messages"]
+        before = messages[: max(at for at, item in enumerate(messages) if isinstance(item, AIMessage))]
+        earlier = _calls_in(before, catalogue)[-MAX_SOURCES:]
+        facts = self._facts_of(before, catalogue, earlier, state.get("labels") or {})
+        return Proposal.restored(kept, replace(facts, header=facts.header.changed(packet_id=call_id)))
+
+    def _runs_freely(self, name: str, state: Any) -> bool:
+        return name in self.unguarded or (name == SEARCH and SEARCH in _shown(state))
+
+    def _selects(self, request: ModelRequest[Any]) -> bool:
+        """Whether the model sees only some tools; not if LangChain's middleware lets the provider search them."""
+        tools = [tool for tool in request.tools if isinstance(tool, BaseTool)]
+        if not self.select or any((tool.extras or {}).get("defer_loading") for tool in tools):
+            return False
+        number = sum(tool.name not in self.unguarded for tool in tools)
+        return number > self.max_tools or bool(_shown(request.state))
+
+    def _with_list(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], list[str]]:
+        """Return the request with the tools on the model's list, and the names that are new on it. May block."""
+        tools = {tool.name: tool for tool in request.tools if isinstance(tool, BaseTool)}
+        if SEARCH in tools:
+            raise ConfigError(f"{SEARCH} is the name of Packetgate's own tool: rename yours, or set select=False")
+        catalogue, shown = self._listing([*tools.values()]), _shown(request.state)
+        more = [] if shown or self.select == "provider" else [SEARCH]
+        more += [name for name in tools if name in self.unguarded]
+        if not shown:
+            more += self._best(request.messages, catalogue, max(1, min(FIRST_TOOLS, self.max_tools - 1)))
+        elif len(shown) < self.max_tools and self.select is True and isinstance(request.messages[-1], HumanMessage):
+            more += self._best(request.messages, catalogue, MORE_TOOLS, only_ranked=True)
+        names = _grown(shown, [name for name in more if name in tools or name == SEARCH])
+        if self.select == "provider":
+            deferring = ProviderToolSearchMiddleware(searchable_tools=[name for name in tools if name not in names])
+            found = deferring.wrap_model_call(request, lambda deferred: cast("ModelResponse[Any]", deferred))
+            return cast("ModelRequest[Any]", found), names[len(shown) :]
+        tools[SEARCH] = catalogue.derived(_search_tool)
+        listed: list[BaseTool | dict[str, Any]] = [tool for tool in request.tools if not isinstance(tool, BaseTool)]
+        listed += [tools[name] for name in names if name in tools]
+        return request.override(tools=listed), names[len(shown) :]
+
+    def _best(
+        self, messages: Sequence[AnyMessage], catalogue: Catalogue, size: int, *, only_ranked: bool = False
+    ) -> list[str]:
+        """Return the names of the tools that fit the last request of a conversation."""
         words = next((one.text for one in reversed(messages) if isinstance(one, HumanMessage)), "")
-        used = [f"{SERVER}.{call['name']}" for call, _ in _earlier_calls(messages)]
-        palette_request = PaletteRequest(
-            words=words,
-            access=access_of(words),
-            size=self.max_tools,
-            token_budget=_TOKEN_BUDGET,
-            recent=recent_after((), reversed(used)),
-        )
-        palette = choose_palette(palette_request, self._catalogue)
-        return frozenset(_unprefixed_name(entry.tool_name) for entry in palette.entries)
+        wanted = PaletteRequest(words=words, access=access_of(words), size=size, token_budget=_TOKEN_BUDGET)
+        palette = choose_palette(wanted, catalogue)
+        if only_ranked and not palette.subject_terms:
+            return []
+        entries = [entry for entry in palette.entries if not only_ranked or entry.reason != "default"]
+        return [_unprefixed_name(entry.tool_name) for entry in entries]
 
-    def _facts(self, packet_id: str = "", **more: Any) -> Facts:
+    def _found(self, request: ToolCallRequest) -> Command[Any]:
+        """Put the tools that a search finds on the model's list. May block."""
+        call, shown = request.tool_call, _shown(request.state)
+        query, known = str(call["args"].get("query") or ""), self._listed
+        others = {tool.name: tool for tool in (*known[0], *request.runtime.tools)}
+        catalogue = self._listing([*others.values()])
+        ranked = [hit.name for hit in ranking_of(catalogue).rank(query, limit=FOUND_TOOLS)]
+        found = [*dict.fromkeys([*catalogue.tools_named_in(query), *ranked])][:FOUND_TOOLS]
+        lines = [f"- {_unprefixed_name(name)}: {catalogue[name].brief}" for name in found]
+        text = "\n".join(["These tools are on your list now:", *lines] if found else [f"No tool matches {query!r}."])
+        message = ToolMessage(text, name=SEARCH, tool_call_id=str(call["id"]))
+        names = [name for name in map(_unprefixed_name, found) if name not in shown]
+        return Command(update={"messages": [message], "shown": names})
+
+    def _noted(
+        self,
+        request: ModelRequest[Any],
+        listed: ModelRequest[Any],
+        response: ModelResponse[Any],
+        more: Iterable[str] = (),
+    ) -> Modelled:
+        """Return the response with what the next step must know: the list, and what was called besides.
+
+        A tool that was called without being on the list is put on it.
+        """
+        answers = [message for message in response.result if isinstance(message, AIMessage)]
+        called = {call["name"] for answer in answers for call in answer.tool_calls}
+        state, update, shown = cast("GatedState", request.state), dict[str, Any](), [*more]
+        if called or state.get("unshown"):
+            tools = {tool.name: tool for tool in listed.tools if isinstance(tool, BaseTool)}
+            others = called - self._specs.keys() - self.unguarded - {SEARCH}
+            added = {name: _definition(tools[name]) for name in sorted(others & tools.keys())}
+            if not added.items() <= (state.get("added") or {}).items():
+                update["added"] = added
+            if (unshown := sorted(called - tools.keys())) != (state.get("unshown") or []):
+                update["unshown"] = unshown
+            if listed is not request:
+                shown += [tool.name for tool in request.tools if isinstance(tool, BaseTool) and tool.name in unshown]
+        if shown:
+            update["shown"] = shown
+        return ExtendedModelResponse(response, Command(update=update)) if update else response
+
+    def _catalogue_of(self, specs: Iterable[ToolSpec]) -> Catalogue:
+        ranker = installed().part("rankers")
+        kept = ranker.kept_in(shared_vectors_path()) if ranker else None
+        return Catalogue(specs, self._preferences, kept).restrict(self.settings.allowed_tools, SERVER)
+
+    def _known(self, state: Any) -> Catalogue:
+        """Return the tools given, and the others that the thread's model has called."""
+        return self._with_added(state.get("added") or {})
+
+    def _with_added(self, added: Mapping[str, Any]) -> Catalogue:
+        if not added:
+            return self._catalogue
+        text = json.dumps(added, sort_keys=True)
+        if self._added[0] != text:
+            specs = {name: _added_spec(definition) for name, definition in added.items()}
+            self._added = text, self._catalogue_of({**specs, **self._specs}.values())
+        return self._added[1]
+
+    def _listing(self, tools: Sequence[BaseTool]) -> Catalogue:
+        """Return the tools given and the others of a request."""
+        others = [tool for tool in tools if tool.name not in self._specs and tool.name != SEARCH]
+        known, catalogue = self._listed
+        if len(known) != len(others) or any(one is not other for one, other in zip(known, others, strict=True)):
+            specs = [_added_spec(_definition(tool)) for tool in others]
+            catalogue = self._catalogue_of([*self._specs.values(), *specs])
+            self._listed = others, catalogue
+        return catalogue
+
+    def _facts(self, catalogue: Catalogue, packet_id: str = "", **more: Any) -> Facts:
         configurable = _configurable()
         person = str(configurable.get(USER_ID) or "")
         thread = str(configurable.get("thread_id") or "")
         header = Header(packet_id=packet_id, session_id=thread, origin=SERVER, person=person)
-        offered = frozenset(self._catalogue)
-        return Facts(header, self._catalogue, offered, settings=self.settings, renames_calls=True, **more)
+        return Facts(header, catalogue, frozenset(catalogue), settings=self.settings, renames_calls=True, **more)
 
     def _facts_of(
-        self, messages: Sequence[AnyMessage], earlier: tuple[ToolCall, ...], labels: Mapping[str, str]
+        self,
+        messages: Sequence[AnyMessage],
+        catalogue: Catalogue,
+        earlier: tuple[ToolCall, ...],
+        labels: Mapping[str, str],
     ) -> Facts:
         """Return the facts of a conversation, with its earlier calls and the labels that it holds."""
         packet = CognitionPacket(
             content=Content(original_prompt=next((one.text for one in reversed(messages) if is_user_message(one)), "")),
             messages=[message for message in messages if not isinstance(message, ToolMessage)],
         )
-        said = facts_of(packet, self._catalogue)
+        said = facts_of(packet, catalogue)
         held = tuple(SessionLabel(label=FlowLabel(label), source=source) for label, source in labels.items())
-        facts = self._facts(
+        return self._facts(
+            catalogue,
             words=said.words,
             request=said.request,
             session_words=said.session_words,
@@ -296,10 +521,6 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             earlier=earlier,
             labels=merged_labels([*held, *said.labels]),
         )
-        if len(self.tools) <= self.max_tools:
-            return facts
-        shown = self._offered.get(facts.header.session_id) or self._offered_names(messages)
-        return replace(facts, offered=frozenset(f"{SERVER}.{name}" for name in shown) & facts.offered)
 
 
 class _Step:
@@ -326,19 +547,27 @@ class _Step:
         self._shown: dict[str, list[str]] = {}
         """For each call, the digests of what the interrupts asked about, in order."""
         self._replies = 0
-        self._refusals: dict[str, ToolMessage] = {}
+        self._refusals: dict[str, str] = {}
+        """By call, why it was refused before it was proposed."""
         self._problem = ""
 
-    async def propose(self) -> None:
-        """Check and review each call; refuse a change that was already made for the same request."""
+    async def propose(self, unlisted: Mapping[str, str]) -> None:
+        """Check and review each call; refuse a change that was already made for the same request.
+
+        Args:
+            unlisted: the tools that the model was not shown, with the reason for the refusal of their calls.
+        """
         requests = [index for index, message in enumerate(self._messages_before) if isinstance(message, HumanMessage)]
         turn = self._messages_before[requests[-1] :] if requests else self._messages_before
-        earlier = [(call["name"], call["args"]) for call, result in _earlier_calls(turn) if result.status != "error"]
+        earlier = [(call["name"], call["args"]) for call, result in _earlier_calls(turn) if _has_run(result)]
         for call in self.calls:
             change, name, call_id = (call["name"], call["args"]), f"{SERVER}.{call['name']}", str(call["id"])
             spec = self._facts.catalogue.get(name)
+            if spec is not None and call["name"] in unlisted:
+                self._refusals[call_id] = unlisted[call["name"]]
+                continue
             if change in earlier and spec is not None and judge_call(spec, call["args"]).risk is not Risk.READ:
-                self._refusals[call_id] = _refusal_message(call, _REPEATED_CHANGE)
+                self._refusals[call_id] = _REPEATED_CHANGE
                 continue
             earlier.append(change)
             # some model servers number the calls of each answer from 0, so the id alone is not unique
@@ -348,8 +577,7 @@ class _Step:
             try:
                 traced, repairs = await self._gate.request(requested, self._facts)
             except CallRefusedError as error:
-                reason = str(error).replace(f"{SERVER}{SEPARATOR}", "").replace(f"{SERVER}.", "")
-                self._refusals[call_id] = _refusal_message(call, reason)
+                self._refusals[call_id] = str(error).replace(f"{SERVER}{SEPARATOR}", "").replace(f"{SERVER}.", "")
                 continue
             facts = replace(self._facts, header=header.changed(packet_id=call_digest))
             proposal = await self._gate.propose((traced,), facts, corrections=repairs)
@@ -404,22 +632,23 @@ class _Step:
             self._proposals[name] = proposal
 
     def update(self, labels: dict[str, str]) -> dict[str, Any]:
-        """Return the change of the agent's state: approved calls, messages for refused calls, and labels with sources.
+        """Return the change of the agent's state: calls that start next, messages for refused calls, and labels.
 
         The state keeps the labels when messages are removed.
         """
-        messages, gated = [*self._refusals.values()], {}
+        messages, gated, refusals = list[ToolMessage](), {}, _refusals_in_row(self._messages_before)
         for call in self.calls:
             proposal = self._proposals.get(str(call["id"]))
             if proposal is None:
+                messages.append(_refusal_message(call, self._refusals[str(call["id"])], refusals + len(messages)))
                 continue
             (reviewed_call,) = proposal.calls
-            if reviewed_call.status is ToolExecutionStatus.APPROVED:
-                gated[str(call["id"])] = proposal.stored.model_dump_json(exclude_defaults=True)
-                # the call runs next, and its result may never reach this method
+            if reviewed_call.status is ToolExecutionStatus.APPROVED or proposal.question is not None:
+                gated[_call_key(self._answer_id, call)] = proposal.stored.model_dump_json(exclude_defaults=True)
+                # the call starts next, and its result may never reach this method
                 labels = {**dict.fromkeys(reviewed_call.result_labels, reviewed_call.tool_name), **labels}
             else:
-                messages.append(_refusal_message(call, _why_not_run(proposal)))
+                messages.append(_unrun_message(call, proposal, refusals + len(messages)))
         return {"messages": messages, "gated": gated, "labels": labels}
 
 
@@ -441,12 +670,30 @@ def _asked_digest(proposal: Proposal) -> str:
     return proposal.question.calls[0].digest if proposal.question and proposal.question.calls else ""
 
 
-def _why_not_run(proposal: Proposal) -> str:
-    (call,) = proposal.calls
-    comment = next((approval.comment for approval in proposal.approvals if approval.comment), "")
-    if not comment and call.verdict is not None and call.verdict.effect == "refuse":
-        return call.verdict.why.replace(f"{SERVER}.", "")
-    return comment or f"not approved by the user: {call.status}"
+def _call_key(answer_id: str, call: AgentCall) -> str:
+    """Return the key of a call in the state: some model servers number the calls of each answer from 0."""
+    return f"{answer_id}/{call['id']}"
+
+
+def _with_own_ids(answer: AIMessage) -> AIMessage:
+    """Return an answer in which each call has an id of its own."""
+    calls, known = list[AgentCall](), set[str | None]()
+    for at, call in enumerate(answer.tool_calls):
+        is_own = bool(call["id"]) and call["id"] not in known
+        calls.append(call if is_own else {**call, "id": f"call_{digest_of([answer.id, at])[:24]}"})
+        known.add(calls[-1]["id"])
+    return answer if calls == answer.tool_calls else answer.model_copy(update={"tool_calls": calls})
+
+
+def _changed_request(request: ToolCallRequest, name: str, params: dict[str, Any]) -> ToolCallRequest:
+    """Return the request with the approved call, which the user may have edited."""
+    call = AgentCall(**{**request.tool_call, "name": name, "args": params})
+    if name == request.tool_call["name"]:
+        return request.override(tool_call=call)
+    tools = [tool for tool in request.runtime.tools if tool.name == name]
+    if not tools:
+        raise RequestError(f"the call was edited to {name}, which the agent cannot run")
+    return request.override(tool_call=call, tool=tools[0])
 
 
 def _calls_in(messages: Sequence[AnyMessage], catalogue: Catalogue) -> tuple[ToolCall, ...]:
@@ -463,12 +710,12 @@ def _calls_in(messages: Sequence[AnyMessage], catalogue: Catalogue) -> tuple[Too
 
 def _earlier_calls(messages: Sequence[AnyMessage]) -> Iterator[tuple[AgentCall, ToolMessage]]:
     """Yield the calls of a conversation with their results."""
-    earlier = {
-        str(call["id"]): call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls
-    }
+    calls: dict[str, AgentCall] = {}
     for message in messages:
-        if isinstance(message, ToolMessage) and message.tool_call_id in earlier:
-            yield earlier[message.tool_call_id], message
+        if isinstance(message, AIMessage):
+            calls |= {str(call["id"]): call for call in message.tool_calls}
+        elif isinstance(message, ToolMessage) and message.tool_call_id in calls:
+            yield calls[message.tool_call_id], message
 
 
 def _configurable() -> Mapping[str, Any]:
@@ -499,18 +746,136 @@ def _messages_in(handled: Any) -> list[BaseMessage]:
     return convert_to_messages(update if isinstance(update, list) else [update])
 
 
-def _safe(handled: Any) -> Any:
-    """Return what a tool returned with safe messages, and without approvals and labels of its own."""
+def _safe(handled: Any, notice: str = "") -> Any:
+    """Return what a tool returned with safe messages, after a notice, and without a state of ours."""
     if isinstance(handled, list):
-        return [_safe(item) for item in handled]
-    messages = [safe_message(message) for message in _messages_in(handled)]
+        return [_safe(item, notice) for item in handled]
+    messages = [_noticed(safe_message(message), notice) for message in _messages_in(handled)]
     if not isinstance(handled, Command):
         return messages[0]
     if not isinstance(handled.update, dict):
         return replace(handled, update=messages) if messages else handled
-    others = {key: value for key, value in handled.update.items() if key not in {"messages", "gated", "labels"}}
+    others = {key: value for key, value in handled.update.items() if key not in {"messages", *_OWN_STATE}}
     return replace(handled, update={**others, **({"messages": messages} if messages else {})})
 
 
-def _refusal_message(call: AgentCall, reason: str) -> ToolMessage:
-    return ToolMessage(reason, name=call["name"], tool_call_id=str(call["id"]), status="error")
+def _noticed(message: BaseMessage, notice: str) -> BaseMessage:
+    if not notice or not isinstance(message, ToolMessage):
+        return message
+    content = (
+        notice + message.content
+        if isinstance(message.content, str)
+        else [{"type": "text", "text": notice}, *message.content]
+    )
+    return message.model_copy(update={"content": content})
+
+
+def _edit_notice(proposal: Proposal, text: str | None) -> str:
+    """Return what the model reads before the result of an edited call; empty if the call was not edited."""
+    (call,) = proposal.calls
+    if not text or not any(one.outcome is ApprovalOutcome.EDITED for one in proposal.approvals):
+        return ""
+    args = json.dumps(call.params, default=str)
+    return f"{text} Executed instead: {_unprefixed_name(call.tool_name)} with arguments {args}.\n\nTool response:\n"
+
+
+def _unrun_message(call: AgentCall, proposal: Proposal, refusals: int) -> ToolMessage:
+    """Return the message in place of the result of a call that did not run, after so many refusals in a row."""
+    (reviewed_call,) = proposal.calls
+    decisions = [one for one in proposal.approvals if one.call_id == reviewed_call.call_id]
+    decision: Approval | None = decisions[-1] if decisions else None
+    if decision is None or decision.outcome not in {ApprovalOutcome.ANSWERED, ApprovalOutcome.DENIED}:
+        verdict = reviewed_call.verdict
+        refusal = verdict.why.replace(f"{SERVER}.", "") if verdict and verdict.effect == "refuse" else ""
+        reason = (
+            (decision.comment if decision else "") or refusal or f"not approved by the user: {reviewed_call.status}"
+        )
+        return _refusal_message(call, reason, refusals)
+    if decision.outcome is ApprovalOutcome.ANSWERED:  # the user answers in place of the tool
+        return _message(call, decision.comment, lc_source=_DECISION, lc_data={"decision": "respond"})
+    text = f"User rejected the tool call for `{call['name']}`"
+    if decision.comment:
+        text += f" with reason: {decision.comment}"
+    else:
+        text += f" with id {call['id']}. The tool was not executed. Do not retry this tool call unless the user "
+        text += "explicitly requests it."
+    return _refusal_message(call, text, refusals, lc_source=_DECISION, lc_data={"decision": "reject"})
+
+
+def _refusal_message(call: AgentCall, reason: str, refusals: int = 0, **marks: Any) -> ToolMessage:
+    text = reason + (_HAND_OVER.format(refusals + 1) if refusals + 1 >= MAX_REFUSALS else "")
+    return _message(call, text, status="error", **{"lc_source": _REFUSAL, **marks})
+
+
+def _message(call: AgentCall, text: str, status: Literal["success", "error"] = "success", **marks: Any) -> ToolMessage:
+    name, call_id = call["name"], str(call["id"])
+    return ToolMessage(text, name=name, tool_call_id=call_id, status=status, additional_kwargs=marks)
+
+
+def _refusals_in_row(messages: Sequence[AnyMessage]) -> int:
+    """Return how many calls at the end of a conversation were refused, since the last result or request."""
+    number = 0
+    for message in reversed(messages):
+        if isinstance(message, HumanMessage) or (isinstance(message, ToolMessage) and not _is_refusal(message)):
+            break
+        number += isinstance(message, ToolMessage)
+    return number
+
+
+def _is_refusal(message: ToolMessage) -> bool:
+    return message.status == "error" and message.additional_kwargs.get("lc_source") in {_DECISION, _REFUSAL}
+
+
+def _has_run(result: ToolMessage) -> bool:
+    """Whether a message is the result of a tool, and not the user's answer in place of the tool."""
+    return result.status != "error" and result.additional_kwargs.get("lc_source") != _DECISION
+
+
+def _shown(state: Any) -> list[str]:
+    """Return the names on the model's list, in order; empty if it sees all tools."""
+    return [*(state.get("shown") or ())]
+
+
+def _unlisted_reason(name: str, state: Any) -> str:
+    reason = f"{name} was not on your list of tools, so it did not run"
+    return f"{reason}. It is on the list now: call it again if it fits" if name in _shown(state) else reason
+
+
+def _definition(tool: BaseTool) -> dict[str, Any]:
+    return tool_definition(tool).model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _added_spec(definition: Mapping[str, Any]) -> ToolSpec:
+    """Return a tool that was not given to the middleware: its hints are not believed."""
+    return defined_tool_spec(SERVER, Tool.model_validate(definition), trusted=False)
+
+
+def _search_tool(catalogue: Catalogue) -> StructuredTool:
+    """Return the tool that finds tools; the middleware runs it."""
+    names = [_unprefixed_name(name) for name in catalogue]
+    known = f" All tools: {', '.join(names)}." if len(names) <= MAX_NAMES else ""
+    return StructuredTool(
+        name=SEARCH,
+        description="Finds more tools, by what they do or by name, and puts them on your list of tools. Call it if no "
+        f"tool on your list fits.{known}",
+        args_schema={"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
+        func=str,
+    )
+
+
+def _reply_type(allowed: Sequence[str], name: str, schema: dict[str, Any]) -> Any:
+    """Return the type of a reply about one call: LangChain's decisions, and an edit of exactly this tool."""
+    shown = schema if "$defs" not in schema else {"type": "object"}
+    literal, model = cast("Any", Literal), cast("Any", create_model)  # types that are made at run time
+    args = Annotated[dict[str, Any], WithJsonSchema(shown)]
+    action = model("EditedAction", name=(literal[name], ...), args=(args, ...))
+    edit = model("EditDecision", type=(literal["edit"], ...), edited_action=(action, ...))
+    kinds = {"approve": ApproveDecision, "edit": edit, "reject": RejectDecision, "respond": RespondDecision}
+    union = reduce(operator.or_, [kinds[one] for one in allowed])
+    return Annotated[union, Discriminator("type"), WrapValidator(_as_sent)]
+
+
+def _as_sent(reply: Any, check: Callable[[Any], Any]) -> Any:
+    """Check a reply, and return it as it came: the gate reads it."""
+    check(reply)
+    return reply

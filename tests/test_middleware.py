@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from contract.model import ScriptedModel
 from contract.office import Office
 from contract.rows import fetch, mail
@@ -17,7 +16,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from packetgate.middleware import PacketgateMiddleware
-from packetgate.state.errors import ConfigError
 from packetgate.toolsets.servers.functions import reads
 
 CONFIG: Any = {"configurable": {"thread_id": "one"}}
@@ -87,22 +85,19 @@ def test_the_model_sees_the_tools_that_fit() -> None:
 
     topics = ["river", "mountain", "recipe", "invoice", "poem", "planet", "train", "museum", "song", "bird"]
     model = ScriptedModel(steps=[])
-    say(agent_of(model, [made(one) for one in topics], max_tools=4), "Which mountain is called Eiger?")
+    say(agent_of(model, [made(one) for one in topics], max_tools=5), "Which mountain is called Eiger?")
     (shown,) = model.shown
     assert "look_up_mountain" in shown
-    assert len(shown) <= 4
+    assert len(shown) <= 5
 
 
-def test_an_unguarded_tool_is_an_error() -> None:
+def test_an_unguarded_tool_runs_without_a_question() -> None:
     @tool
     def other(name: str) -> str:
         """Does something else."""
         return name
 
-    office, model = Office(), ScriptedModel(steps=[[("other", {"name": "x"})]])
-    with pytest.raises(ConfigError, match="other: give these tools to PacketgateMiddleware"):
-        say(create_agent(model, tools=[other], middleware=[PacketgateMiddleware(office.tools())]), "Do something else")
-    gate = PacketgateMiddleware(office.tools(), unguarded=["other"])
+    gate, model = PacketgateMiddleware(unguarded=["other"]), ScriptedModel(steps=[[("other", {"name": "x"})]])
     agent = create_agent(model, tools=[other], middleware=[gate], checkpointer=InMemorySaver())
     assert told(say(agent, "Do something else")) == ["x"]
 

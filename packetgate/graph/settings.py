@@ -1,5 +1,6 @@
 """Settings of a process: command line, then environment, then the models of `packetgate.toml`. No secrets."""
 
+import os
 import shlex
 from pathlib import Path
 from typing import Any, Literal
@@ -16,10 +17,16 @@ from packetgate.toolsets.builtin.appeared import is_unconfirmed
 DEFAULT_CONFIG = Path("mcp.json")
 DEFAULT_PREFERENCES = Path("packetgate.toml")
 USAGE_DAYS = 90
+VECTORS = "vectors.db"
 
 
 def _data_folder() -> Path:
     return user_data_path("packetgate", appauthor=False)
+
+
+def shared_vectors_path() -> Path:
+    """Return the cache of tools' vectors for programs without `Settings`, in the same folder."""
+    return Path(os.environ.get("PACKETGATE_HOME") or _data_folder()) / VECTORS
 
 
 class Settings(BaseSettings):
@@ -107,7 +114,7 @@ class Settings(BaseSettings):
     @property
     def vectors_path(self) -> Path:
         """Cache of the tools' vectors."""
-        return self.home / "vectors.db"
+        return self.home / VECTORS
 
     @property
     def logs_path(self) -> Path:

@@ -14,6 +14,7 @@ from contract.model import ScriptedModel
 from contract.office import Made, Office
 from fastmcp import Client
 from langchain.agents import create_agent
+from langchain.agents.middleware import ToolErrorMiddleware
 from langchain_core.messages import HumanMessage, ToolMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
@@ -25,7 +26,7 @@ from support.plain_server import configure
 import packetgate
 from packetgate.deciders.protocols import Review
 from packetgate.gate.confidence import CallReview
-from packetgate.middleware import PacketgateMiddleware
+from packetgate.middleware import MAX_TOOLS, PacketgateMiddleware
 from packetgate.router import Router, Turn, create_router
 from packetgate.state.errors import PacketgateError
 
@@ -310,13 +311,14 @@ class _MiddlewareDoor:
         model = ScriptedModel(steps=[], answer=setup.answer)
         gate = PacketgateMiddleware(
             office.tools(),
-            max_tools=setup.shown or 16,
+            max_tools=setup.shown or MAX_TOOLS,
             settings=setup.run_settings,
             policy=setup.policy_file("agent"),
             journal=_journal(setup),
         )
         saver = await _checkpointer(setup, stack) or InMemorySaver()
-        return cls(office, create_agent(model, middleware=[gate], checkpointer=saver), model)
+        errors = ToolErrorMiddleware(lambda error, _: str(error))
+        return cls(office, create_agent(model, middleware=[errors, gate], checkpointer=saver), model)
 
     async def turn(self, *steps: Step, words: str, answers: Sequence[Answer] = (), thread: str = "one") -> Outcome:
         self.model.steps[:] = [list(step) for step in steps]

@@ -25,7 +25,7 @@ from packetgate.state.base import ms_since, new_id
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import ToolResult
+from packetgate.state.routing import Risk, ToolResult
 from packetgate.tools.catalogue.toolbox import PausedCallError
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.result_store import running_call_id
@@ -36,6 +36,14 @@ from packetgate.toolsets.servers.specs import spec_of
 
 HINT_NAMES = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 """MCP names of the annotations that a tool's `metadata` may contain."""
+_MARK = "packetgate_reads"
+"""Key of the mark of `reads`, in a tool's metadata and in the `meta` of its definition."""
+
+
+class _Marked(str):
+    """The value of the mark. Metadata that a server sends cannot hold an object of this class."""
+
+    __slots__ = ()
 
 
 class FunctionServer(Server):
@@ -165,9 +173,9 @@ def _check_injected(langchain_tool: BaseTool, state: Iterable[str] | None) -> No
 
 
 def reads(function: BaseTool | Callable[..., Any]) -> BaseTool:
-    """Return a function as a read-only tool. Functions without this decorator count as writes."""
+    """Return a function as a read-only tool, whatever its name says. Other functions count as writes."""
     langchain_tool = copy(to_langchain_tool(function))
-    langchain_tool.metadata = {**(langchain_tool.metadata or {}), "readOnlyHint": True}
+    langchain_tool.metadata = {**(langchain_tool.metadata or {}), "readOnlyHint": True, _MARK: _Marked("true")}
     return langchain_tool
 
 
@@ -203,7 +211,16 @@ def _parameters(function: Callable[..., Any]) -> Iterable[Parameter]:
 
 
 def langchain_tool_spec(server: str, langchain_tool: BaseTool) -> ToolSpec:
-    """Return the definition of a LangChain tool. The hints in its metadata are trusted, also those of `langchain.mcp`.
+    """Return a LangChain tool as a tool of a server. The hints in its metadata are trusted.
+
+    Raises:
+        InputError: a parameter's type has no JSON Schema.
+    """
+    return defined_tool_spec(server, tool_definition(langchain_tool), trusted=True)
+
+
+def tool_definition(langchain_tool: BaseTool) -> Tool:
+    """Return the definition of a LangChain tool, with the mark of `reads` and its hints, also those of `langchain.mcp`.
 
     Raises:
         InputError: a parameter's type has no JSON Schema.
@@ -214,13 +231,23 @@ def langchain_tool_spec(server: str, langchain_tool: BaseTool) -> ToolSpec:
         raise InputError(f"{langchain_tool.name!r} cannot be a tool: {error}") from error
     metadata = langchain_tool.metadata or {}
     hints = {name: value for name, value in metadata.items() if name in HINT_NAMES} or _nested_hints(metadata)
-    described = Tool(
+    return Tool(
         name=langchain_tool.name,
         description=function.get("description") or None,
         input_schema=function["parameters"],
         annotations=ToolAnnotations.model_validate(hints) if hints else None,
+        _meta={_MARK: True} if isinstance(metadata.get(_MARK), _Marked) else None,
     )
-    return spec_of(server, described, trusted=True)
+
+
+def defined_tool_spec(server: str, definition: Tool, *, trusted: bool) -> ToolSpec:
+    """Return the tool of a definition that `tool_definition` made; `trusted` is whether its hints are believed."""
+    spec = spec_of(server, definition, trusted=trusted)
+    if not (definition.meta or {}).get(_MARK):
+        return spec
+    why, source = ("`packetgate.reads` marks it as a read",), "the program"
+    known = replace(spec, risk=Risk.READ, least_risk=Risk.READ, is_unconfirmed_read=False, meta=None)
+    return replace(known, risk_reasons=why, risk_source=source)
 
 
 def _nested_hints(metadata: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,0 +1,148 @@
+"""The model's list of tools in the middleware: all of a few, and of many a list that only grows."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from contract.model import ScriptedModel
+from langchain.agents import create_agent
+from langchain.agents.middleware import ProviderToolSearchMiddleware
+from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatResult
+from langchain_core.tools import BaseTool
+from langgraph.checkpoint.memory import InMemorySaver
+
+from packetgate.middleware import MAX_TOOLS, SEARCH, PacketgateMiddleware
+from packetgate.state.errors import ConfigError
+from packetgate.toolsets.servers.functions import reads
+
+THINGS = "river mountain recipe invoice poem planet train museum song bird ticket order flight hotel parcel".split()
+PLACES = "library garden station harbour office school theatre market hospital factory airport castle park bank".split()
+SUBJECTS = [
+    "river garden",
+    "invoice bank",
+    "train station",
+    "bird park",
+    "flight airport",
+    "poem library",
+    "song school",
+]
+
+
+def lookup(thing: str, place: str) -> BaseTool:
+    def look(name: str) -> str:
+        return f"{name} is found"
+
+    look.__name__, look.__doc__ = f"find_{thing}_{place}", f"Finds a {thing} of the {place} by its name."
+    return reads(look)
+
+
+def lookups(number: int) -> list[BaseTool]:
+    return [lookup(thing, place) for thing in THINGS for place in PLACES][:number]
+
+
+def agent_of(model: ScriptedModel, tools: Sequence[Any], saver: InMemorySaver | None = None, **given: Any) -> Any:
+    gate = PacketgateMiddleware(tools, **given)
+    return create_agent(model, middleware=[gate], checkpointer=saver or InMemorySaver())
+
+
+def say(agent: Any, words: str) -> Any:
+    return agent.invoke({"messages": [HumanMessage(words)]}, {"configurable": {"thread_id": "one"}})
+
+
+def told(state: Any) -> list[str]:
+    return [one.text for one in state["messages"] if isinstance(one, ToolMessage)]
+
+
+@pytest.mark.parametrize("number", [3, MAX_TOOLS])
+def test_a_few_tools_are_all_shown_in_their_order(number: int) -> None:
+    model, tools = ScriptedModel(steps=[]), lookups(number)
+    agent = agent_of(model, tools)
+    for subject in SUBJECTS[:3]:
+        say(agent, f"Find the {subject}")
+    assert model.shown == [[one.name for one in tools]] * 3
+
+
+def test_the_list_of_a_thread_only_grows_also_after_a_restart() -> None:
+    model, saver = ScriptedModel(steps=[]), InMemorySaver()
+    for subject in SUBJECTS:
+        thing, place = subject.split()
+        say(agent_of(model, lookups(200), saver), f"Find the {thing} called Anna of the {place}")
+        assert f"find_{thing}_{place}" in model.shown[-1]
+    assert all(later[: len(earlier)] == earlier for earlier, later in zip(model.shown, model.shown[1:], strict=False))
+    assert all(one.count(SEARCH) == 1 and len(one) <= MAX_TOOLS for one in model.shown)
+    say(agent_of(model, lookups(200), saver), "Thank you!")
+    assert model.shown[-1] == model.shown[-2]
+
+
+def test_a_search_puts_tools_on_the_list() -> None:
+    search = (SEARCH, {"query": "find a parcel at the harbour"})
+    model = ScriptedModel(steps=[[search], [("find_parcel_harbour", {"name": "x"})]])
+    state = say(agent_of(model, lookups(210)), "Find the bird called Anna of the park")
+    first, second, third = model.shown
+    assert "find_parcel_harbour" not in first
+    assert "find_parcel_harbour" in second
+    assert second[: len(first)] == first
+    assert third == second
+    assert told(state)[1] == "x is found"
+
+
+def test_a_tool_that_is_not_on_the_list_is_refused_and_then_listed() -> None:
+    call = ("find_parcel_harbour", {"name": "x"})
+    model = ScriptedModel(steps=[[call], [call]])
+    state = say(agent_of(model, lookups(210)), "Find the bird called Anna of the park")
+    refused, result = told(state)
+    assert "It is on the list now" in refused
+    assert result == "x is found"
+    assert model.shown[1] == [*model.shown[0], "find_parcel_harbour"]
+
+
+def test_without_selection_all_tools_are_shown() -> None:
+    model, tools = ScriptedModel(steps=[]), lookups(100)
+    say(agent_of(model, tools, select=False), "Find the bird called Anna of the park")
+    assert model.shown == [[one.name for one in tools]]
+
+
+def test_a_tool_of_the_same_name_as_the_search_is_an_error() -> None:
+    def search_tools(query: str) -> str:
+        """Search the tools of a workshop."""
+        return query
+
+    with pytest.raises(ConfigError, match="search_tools"):
+        say(agent_of(ScriptedModel(steps=[]), [*lookups(100), search_tools]), "Find a hammer")
+
+
+class Hosted(ScriptedModel):
+    """A model whose provider searches tools."""
+
+    sent: Any = ()
+
+    def _get_ls_params(self, *_: Any, **more: Any) -> Any:
+        return {"ls_provider": "openai"}
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
+        self.sent = tools
+        return super().bind_tools([one for one in tools if isinstance(one, BaseTool)])
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **options: Any) -> ChatResult:
+        return super()._generate(messages, **options)
+
+
+PROVIDERS: dict[str, Callable[[list[BaseTool]], list[Any]]] = {
+    "asked for": lambda tools: [PacketgateMiddleware(tools, select="provider")],
+    "by LangChain's middleware": lambda tools: [
+        ProviderToolSearchMiddleware(searchable_tools=[*tools[8:]]), PacketgateMiddleware(tools)
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("provider", PROVIDERS.values(), ids=PROVIDERS)
+def test_the_provider_searches_the_tools(provider: Any) -> None:
+    tools = lookups(100)
+    model = Hosted(steps=[[("find_invoice_bank", {"name": "x"})]])
+    agent = create_agent(model, middleware=provider(tools), checkpointer=InMemorySaver())
+    state = say(agent, "Find the river called Anna of the library")
+    deferred = [one.name for one in model.sent if isinstance(one, BaseTool) and (one.extras or {}).get("defer_loading")]
+    assert (len(deferred), model.sent[-1]) == (92, {"type": "tool_search"})
+    assert "find_river_library" not in deferred
+    assert told(state) == ["x is found"]
