@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -319,6 +319,7 @@ def create_router(
     *,
     prime: "ChatModel | BaseDecisionModel | None" = None,
     reviewer: "ChatModel | BaseDecisionModel | None" = None,
+    fallback: Literal["reflex"] | None = None,
     settings: RoutingContext | Mapping[str, Any] | None = None,
     policy: str | Path | None = None,
     rules: Sequence[Mapping[str, Any]] = (),
@@ -341,6 +342,8 @@ def create_router(
         prime: reviews calls and answers; None: the model. A LangChain decision model, `decisions:NAME` and
             `systemone:NAME` only review.
         reviewer: another name of `prime`.
+        fallback: `reflex` decides without a model if a model does not answer, and the answer says so; None: the turn
+            raises `ModelError`.
         settings: fields of `RoutingContext`, such as `{"allow_write_tools": True}`.
         policy: a `packetgate.toml`.
         rules: policy rules beside those of the file, such as `{"tool": "functions.refund", "effect": "deny"}`.
@@ -396,7 +399,10 @@ def create_router(
         custom_deciders: dict[str, Any] = {**(deciders or {})}
         if unknown := custom_deciders.keys() - STAGES:
             raise InputError(f"unknown decider {min(unknown)!r}: use {', '.join(sorted(STAGES))}")
-        deciders = replace(_deciders(model, reviewer if prime is None else prime, plugged, kept), **custom_deciders)
+        deciders = replace(
+            _deciders(model, reviewer if prime is None else prime, plugged, kept, fallback=fallback == "reflex"),
+            **custom_deciders,
+        )
     graph = build_graph(
         deciders,
         toolbox,
@@ -454,18 +460,22 @@ def _deciders(
     prime: "ChatModel | BaseDecisionModel | None",
     plugins: Plugins,
     kept: ResultStore,
+    *,
+    fallback: bool,
 ) -> Deciders:
     from langchain_core.decisions import BaseDecisionModel
 
     model = "reflex" if model is None else model
+    alone = partial(_deciders, model, None, plugins, kept, fallback=fallback)
     if isinstance(prime, BaseDecisionModel):
-        return with_reviewer(_deciders(model, None, plugins, kept), partial(_return_model, prime))
+        return with_reviewer(alone(), partial(_return_model, prime))
     if isinstance(model, str) and isinstance(prime, str | None):
-        return deciders_for(ModelPool(model, prime or model), kept, plugins)
+        return deciders_for(ModelPool(model, prime or model), kept, plugins, fallback=fallback)
     if isinstance(prime, str) and (pool := ModelPool(prime=prime)).has_reviewer:
-        return with_reviewer(_deciders(model, None, plugins, kept), pool.reviewer)
+        return with_reviewer(alone(), pool.reviewer)
     lite = _model_source(model)
-    return language_deciders(lite, lite if prime is None else _model_source(prime), kept, plugins)
+    source = lite if prime is None else _model_source(prime)
+    return language_deciders(lite, source, kept, plugins, fallback=fallback)
 
 
 async def _return_model(model: "BaseDecisionModel") -> "BaseDecisionModel":

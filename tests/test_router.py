@@ -15,17 +15,19 @@ from fastmcp import FastMCP
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
+from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.sqlite import SqliteStore
 from langgraph.types import Command
+from pydantic import SecretStr
 from support.clock_server import Clock
 from support.prompts import call, review
 
 from packetgate.router import Router, Turn, create_router
-from packetgate.state.errors import InputError, PacketgateError
+from packetgate.state.errors import InputError, ModelError, PacketgateError
 from packetgate.state.events import StageFinished
 from packetgate.state.routing import Risk
 from packetgate.state.transitions import ToolExecutionStatus
@@ -162,6 +164,18 @@ def test_any_chat_model_can_be_used():
         turn = router.invoke("Which orders are late?")
     assert turn.answer == "A-17 and B-4 are late."
     assert turn.calls[0].status is ToolExecutionStatus.EXECUTED
+
+
+@pytest.mark.reflex
+def test_a_model_that_does_not_answer_is_an_error_unless_a_fallback_is_chosen():
+    dead = ChatOpenAI(model="m", base_url="http://127.0.0.1:9/v1", api_key=SecretStr("x"), max_retries=0)
+    given: dict[str, Any] = {"tools": [list_late_orders], "settings": {"on_low_confidence": "skip"}}
+    with create_router(dead, **given) as router, pytest.raises(ModelError, match="cannot be reached"):
+        router.invoke("Which orders are late?")
+    with create_router(dead, **given, fallback="reflex") as router:
+        turn = router.invoke("Which orders are late?")
+    assert [call.tool_name for call in turn.calls] == ["functions.list_late_orders"]
+    assert "[Decided without a language model: select_tool, respond; m at http[:]//127.0.0.1:9/v1 cannot" in turn.answer
 
 
 @pytest.mark.reflex

@@ -14,7 +14,7 @@ from packetgate.models.pool import ModelSource
 from packetgate.models.transport import one_turn
 from packetgate.plugins import Plugins, installed
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import DecisionError, ModelError
+from packetgate.state.errors import DecisionError, ModelError, UnansweredError
 from packetgate.state.packet import CognitionPacket
 from packetgate.tools.text.result_store import ResultStore
 from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
@@ -29,9 +29,19 @@ def reflex_deciders(plugins: Plugins | None = None) -> Deciders:
 
 
 def language_deciders(
-    lite: ModelSource, prime: ModelSource, store: ResultStore | None = None, plugins: Plugins | None = None
+    lite: ModelSource,
+    prime: ModelSource,
+    store: ResultStore | None = None,
+    plugins: Plugins | None = None,
+    *,
+    fallback: bool = False,
 ) -> Deciders:
-    """Return deciders that use models: `lite` selects, `prime` reviews and answers. A failed review has no fallback."""
+    """Return deciders that use models: `lite` selects, `prime` reviews and answers. A failed review has no fallback.
+
+    Args:
+        fallback: whether the deciders without a model decide where a model cannot. Otherwise a model that does not
+            answer is an error, and an unusable answer selects nothing.
+    """
     from packetgate.deciders.advice import Advisers
     from packetgate.deciders.language.answer import respond_by_model
     from packetgate.deciders.language.review import review_by_model, skipping_harmless_calls
@@ -40,15 +50,16 @@ def language_deciders(
     plugins = plugins or installed()
     plugged: Deciders | None = plugins.part("deciders")
     advisers = Advisers.of(plugins)
-    rules = plugged or plain_deciders(beside_model=True)
+    plain = plain_deciders(beside_model=True)
+    rules = plugged or plain if fallback else plain
     select = partial(select_by_model, lite, store=store, prime=prime, advisers=advisers)
     respond = partial(respond_by_model, prime, store=store, advisers=advisers)
     return Deciders(
         intent=partial(detect_certain_intent, rules=plugged.intent if plugged else None),
-        selector=in_one_turn(select, rules.selector),
+        selector=in_one_turn(select, rules.selector, decides_unanswered=fallback),
         reviewer=in_one_turn(skipping_harmless_calls(partial(review_by_model, prime, lite=lite, advisers=advisers))),
-        responder=in_one_turn(respond, rules.responder),
-        replies=rules.replies,
+        responder=in_one_turn(respond, rules.responder, decides_unanswered=fallback),
+        replies=(plugged or plain).replies,
         lite=lite,
     )
 
@@ -63,12 +74,18 @@ def with_reviewer(deciders: Deciders, source: "DecisionSource") -> Deciders:
 
 
 def in_one_turn(
-    model: Decider[Tools, Decision], fallback: Decider[Tools, Decision] | None = None
+    model: Decider[Tools, Decision],
+    fallback: Decider[Tools, Decision] | None = None,
+    *,
+    decides_unanswered: bool = False,
 ) -> Decider[Tools, Decision]:
     """Return a decider that does not ask an endpoint again that did not answer an earlier stage of the turn.
 
     Args:
-        fallback: decides if the model cannot.
+        fallback: decides if the model gives no usable answer.
+        decides_unanswered: whether `fallback` also decides if the model does not answer.
+
+    The decider raises `ModelError` if the model does not answer.
     """
 
     async def decide(packet: CognitionPacket, tools: Tools, context: RoutingContext) -> Decision:
@@ -78,6 +95,8 @@ def in_one_turn(
         except DecisionError as error:
             if fallback is None:
                 raise
+            if isinstance(error, UnansweredError) and not decides_unanswered:
+                raise ModelError(str(error)) from error
             return (await fallback(packet, tools, context)).as_fallback(error)
 
     return decide

@@ -26,7 +26,7 @@ _models = model_pool(_settings)
 _results = result_store(_settings)
 graph = ServerGraph.from_graph(
     build_graph(
-        deciders_for(_models, _results),
+        deciders_for(_models, _results, fallback=_settings.fallback == "reflex"),
         LoopTools(partial(make_hub, _settings, _config)),
         _settings.usage_days,
         open_journal(_settings),

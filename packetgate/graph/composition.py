@@ -90,10 +90,21 @@ def model_names(settings: Settings) -> dict[str, SettingValue]:
     return names
 
 
-def deciders_for(models: ModelPool, results: ResultStore | None = None, plugins: Plugins | None = None) -> Deciders:
-    """Return language deciders, or those without a model. Models with vision receive pictures from `results`."""
+def deciders_for(
+    models: ModelPool, results: ResultStore | None = None, plugins: Plugins | None = None, *, fallback: bool = False
+) -> Deciders:
+    """Return language deciders, or those without a model.
+
+    Args:
+        results: has the pictures that models with vision receive.
+        fallback: whether the deciders without a model decide where a model cannot.
+    """
     lite, prime = partial(_load_model, models, "lite"), partial(_load_model, models, "prime")
-    deciders = reflex_deciders(plugins) if models.is_reflex else language_deciders(lite, prime, results, plugins)
+    deciders = (
+        reflex_deciders(plugins)
+        if models.is_reflex
+        else language_deciders(lite, prime, results, plugins, fallback=fallback)
+    )
     return replace(
         with_reviewer(deciders, models.reviewer) if models.has_reviewer else deciders, model_digest=models.model_digest
     )
@@ -189,5 +200,6 @@ async def open_graph(settings: Settings, models: ModelPool | None = None) -> Asy
     ):
         await prune_records(store, settings.usage_days)
         journal = open_journal(settings)
-        graph = build_graph(deciders_for(models, result_store(settings)), hub, settings.usage_days, journal)
+        deciders = deciders_for(models, result_store(settings), fallback=settings.fallback == "reflex")
+        graph = build_graph(deciders, hub, settings.usage_days, journal)
         yield OpenGraph(graph.compile(checkpointer=checkpointer, store=store, name="packetgate"), hub, journal)

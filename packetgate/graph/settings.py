@@ -36,6 +36,9 @@ class Settings(BaseSettings):
 
     lite: str = Field(default="reflex", description="Model for intent and selection.")
     prime: str = Field(default="reflex", description="Model for review and answer.")
+    fallback: Literal["none", "reflex"] = Field(
+        default="none", description="What decides if a model gives no usable answer: an error (none), or reflex."
+    )
     mcp_config: Path | None = Field(default=None, description="mcp.json; by default the one in the working folder.")
     config: Path | None = Field(default=None, description="packetgate.toml; by default the one in the working folder.")
     root: Path = Field(default=Path(), description="Folder that the built-in tools may access.")

@@ -93,7 +93,7 @@ async def evaluate(
 async def _play_cases(
     cases: Sequence[Case], pool: ModelPool, context: RoutingContext, store: BaseStore, model_digest: str
 ) -> AsyncIterator[CaseResult]:
-    out, deciders = rendering.console(stderr=True), deciders_for(pool)
+    out, deciders = rendering.console(stderr=True), deciders_for(pool, fallback=True)
     stored = await read_case_results(store, model_digest)
     done = [case for case in cases if case.name in stored]
     if done:

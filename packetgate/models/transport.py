@@ -20,7 +20,7 @@ from langchain_core.runnables.retry import RunnableRetry
 from pydantic import SecretStr
 
 from packetgate.state.base import storable
-from packetgate.state.errors import DecisionError, NotAskedError
+from packetgate.state.errors import DecisionError, NotAskedError, UnansweredError
 from packetgate.state.printing import shorten
 
 MAX_RETRIES = 2
@@ -109,16 +109,16 @@ def timeout_of(model: object) -> float | None:
 
 @contextmanager
 def as_decision_errors(model: object, timeout_advice: str = TIMEOUT_ADVICE) -> Iterator[None]:
-    """Convert exceptions of a model request to a `DecisionError` that names the model and its endpoint."""
+    """Convert exceptions of a model request to an `UnansweredError` that names the model and its endpoint."""
     try:
         yield
     except _transport_errors() as error:
-        raise DecisionError(f"{model_label(model)} {_described(model, error, timeout_advice)}") from error
+        raise UnansweredError(f"{model_label(model)} {_described(model, error, timeout_advice)}") from error
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         problem = f"{model_label(model)} raised {type(error).__name__}: {shorten(str(error), 300)}"
         if endpoint_label(model):  # langchain-openai raises these errors for an answer of another protocol
             problem += "; check that the base URL is an OpenAI-compatible one: it usually ends in /v1"
-        raise DecisionError(problem) from error
+        raise UnansweredError(problem) from error
 
 
 def check_not_refused(model: object, answer: AIMessage) -> None:

@@ -9,10 +9,12 @@ from packetgate.deciders.protocols import Answer, Responder
 from packetgate.models.links import with_inert_links
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import MODEL_TEXT, CognitionPacket, PacketUpdate
+from packetgate.state.printing import shorten
 from packetgate.state.sections import PacketState, Response, Status
 from packetgate.tools.catalogue.toolbox import Toolbox
 
 _STAGE = "respond"
+_MAX_REASON_CHARS = 300
 
 
 async def respond(
@@ -37,13 +39,16 @@ async def respond(
         for call in calls
         if call.result and call.result.handle
     )
-    shown = with_inert_links(dropped + (answer.markdown or text) + answer.appendix, packet.session_words) + notes
-    model_text = {MODEL_TEXT: text} if answer.appendix else {}
+    fallback = _fallback_note(packet, answer)
+    shown = with_inert_links(dropped + (answer.markdown or text) + answer.appendix + fallback, packet.session_words)
+    shown += notes
+    model_text = {MODEL_TEXT: text} if answer.appendix or fallback else {}
     removed = f", {violations} pieces of tool markup removed" if violations else ""
     metrics = packet.metrics.with_tokens(_STAGE, answer.usage).with_errors(*answer.errors(_STAGE))
     return {
         "response": Response(
-            candidate=dropped + answer.text + notes if answer.markdown else shown, confidence=answer.confidence
+            candidate=dropped + answer.text + fallback + notes if answer.markdown else shown,
+            confidence=answer.confidence,
         ),
         "messages": [AIMessage(shown, id=answer.message_id, additional_kwargs=model_text)],
         "metrics": metrics.changed(violations=metrics.violations + violations),
@@ -52,3 +57,14 @@ async def respond(
             answer.reflection(_STAGE, f"{len(shown):,} characters{removed}")
         ),
     }
+
+
+def _fallback_note(packet: CognitionPacket, answer: Answer) -> str:
+    """Return a note about the stages in which a model gave no usable answer; empty without one."""
+    stages = [entry.step for entry in packet.reasoning.reflection_log if entry.is_fallback]
+    stages += [_STAGE] if answer.is_fallback else []
+    if not stages:
+        return ""
+    reasons = [error.message for error in packet.metrics.errors if error.stage in stages] + [answer.fallback_reason]
+    why = shorten(next(filter(None, reasons), ""), _MAX_REASON_CHARS)
+    return f"\n\n[Decided without a language model: {', '.join(dict.fromkeys(stages))}{why and f'; {why}'}]"

@@ -9,7 +9,7 @@ from langgraph.store.base import BaseStore
 from packetgate.deciders.commands import COMMAND, is_command
 from packetgate.deciders.packets import facts_of, update_of
 from packetgate.deciders.protocols import FAILED_REVIEW, Review, Reviewer
-from packetgate.gate.confidence import NOT_APPROVED_CAP
+from packetgate.gate.confidence import NOT_APPROVED_CAP, CallReview
 from packetgate.gate.gate import Gate
 from packetgate.gate.journal import CALL_REVIEWED, entry_for
 from packetgate.state.base import TokenUsage
@@ -75,7 +75,12 @@ async def _review(packet: CognitionPacket, decider: Reviewer, catalogue: Catalog
     except Exception as error:  # noqa: BLE001  from a model, or from the user's own decider
         reason = str(error) if isinstance(error, PacketgateError) else f"{type(error).__name__}: {error}"
         usage = error.usage if isinstance(error, DecisionError) else TokenUsage()
-        return FAILED_REVIEW.changed(fallback_reason=f"the review failed: {reason}", usage=usage)
+        failed = f"the review failed: {reason}"
+        reviews = (
+            CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning=failed)
+            for call in packet.routing.calls
+        )
+        return FAILED_REVIEW.changed(reviews=tuple(reviews), fallback_reason=failed, usage=usage)
 
 
 def _evaluation(call: ToolCall, review: Review, settings: RoutingContext) -> Evaluation:

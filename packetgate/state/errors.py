@@ -85,6 +85,12 @@ class ToolsRefusedError(DecisionError):
     code = Code.TOOLS_UNSUPPORTED
 
 
+class UnansweredError(DecisionError):
+    """The model was asked, and did not answer: it is unreachable, refused the request, or raised an exception."""
+
+    code = Code.MODEL_UNAVAILABLE
+
+
 class NotAskedError(DecisionError):
     """The model was not asked, because it was unreachable earlier in the turn."""
 

@@ -232,10 +232,10 @@ def test_a_broken_off_answer_is_withdrawn(
     cli: CommandLine, scripted_openai: ScriptedOpenAI, endpoint: dict[str, str]
 ) -> None:
     scripted_openai.script(NO_TOOL, CutOff("The keeper opens it, "))
-    with chatting(cli, *MODELS, **endpoint) as child:
+    with chatting(cli, *MODELS, **endpoint, PACKETGATE_FALLBACK="reflex") as child:
         ask(child)
         child.expect("The keeper opens")
         child.expect("is withdrawn")
-        child.expect("rule-based fallback answered. /why")
+        child.expect("Decided without a language model: respond")
         child.expect("you> ")
         assert leave(child) == 0

@@ -43,7 +43,12 @@ def test_a_failing_endpoint_is_asked_once_and_named_once(
     reply: Reply, told: str, variables: dict[str, str], cli: CommandLine, scripted_openai: ScriptedOpenAI
 ):
     scripted_openai.script(*[reply] * 9)
-    done = ask(cli, scripted_openai, **variables)
+    failed = ask(cli, scripted_openai, **variables)
+    assert told in failed.out + failed.err
+    assert len(failed.err.splitlines()) <= 1
+    assert failed.status == (0 if isinstance(reply, Thinks) else 2)
+    scripted_openai.requests.clear()
+    done = ask(cli, scripted_openai, **variables, PACKETGATE_FALLBACK="reflex")
     assert done.status == 3, done.out + done.err  # nobody reviewed, so the user is asked
     assert len(scripted_openai.requests) == 1
     problems = " ".join(done.out.split()).split("! ")[1:]

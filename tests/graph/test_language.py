@@ -13,6 +13,7 @@ from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.protocols import Deciders
 from packetgate.models.openai.compatible import OpenAICompatible
 from packetgate.models.options import ModelOptions
+from packetgate.state.errors import ModelError
 
 READ_A = call("notebook.read_note", name="a")
 
@@ -37,16 +38,21 @@ async def test_a_read_is_selected_reviewed_and_answered(
     }
 
 
-async def test_with_all_models_down_a_turn_still_answers(
+async def test_with_all_models_down_a_turn_answers_only_with_a_fallback(
     by_model: Deciders, notebook: Notebook, scripted_openai: ScriptedOpenAI
 ):
-    """No model answers, so `reflex` decides. No review succeeds, so nothing runs."""
-    scripted_openai.script(*[HttpError(500)] * 10)
-    packet = await run_once(by_model, "Read note name=a", notebook)
+    """`reflex` selects and answers if it is the fallback. No review succeeds, so nothing runs."""
+    scripted_openai.script(*[HttpError(500)] * 20)
+    with pytest.raises(ModelError, match="HTTP 500"):
+        await run_once(by_model, "Read note name=a", notebook)
+    assert by_model.lite is not None
+    with_fallback = language_deciders(by_model.lite, by_model.lite, fallback=True)
+    packet = await run_once(with_fallback, "Read note name=a", notebook)
     assert notebook.calls == []
     assert "notebook.read_note (name=a) was skipped" in packet.response.candidate
     fallbacks = {entry.step for entry in packet.reasoning.reflection_log if entry.is_fallback}
     assert fallbacks == {"select_tool", "respond"}
+    assert "[Decided without a language model: select_tool, respond; " in packet.messages[-1].text
 
 
 async def test_the_constant_part_of_prompts_is_identical_and_comes_first(

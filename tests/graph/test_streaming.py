@@ -37,14 +37,14 @@ CLEAN = "The note says apples, and it is yours."
 Answering = Callable[[str], Awaitable[BaseChatModel]]
 
 
-def by_model(chat: BaseChatModel) -> Deciders:
+def by_model(chat: BaseChatModel, *, fallback: bool = False) -> Deciders:
     """Return deciders of which only the answer uses the model."""
     model = Model(chat)
 
     async def source() -> Model:
         return model
 
-    return replace(reflex_deciders(), responder=language_deciders(source, source).responder)
+    return replace(reflex_deciders(), responder=language_deciders(source, source, fallback=fallback).responder)
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ async def test_a_selection_that_is_the_answer_is_streamed(deciding: Deciders, sc
 
 async def test_an_aborted_stream_falls_back_to_reflex(scripted_chat: BaseChatModel, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(CutOff("It says app"))
-    async with session(by_model(scripted_chat)) as talk:
+    async with session(by_model(scripted_chat, fallback=True)) as talk:
         turn = await talk.stream()
     (broken, begun), (written, answer) = turn.shown.items()
     assert begun == "It says "

@@ -41,7 +41,7 @@ from packetgate.connectors.turn import (
 )
 from packetgate.gate.replies import asked_calls, read_reply
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import PacketgateError, RequestError
+from packetgate.state.errors import ModelError, PacketgateError, RequestError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolRouting
 from packetgate.tools.text.result_store import ResultStore
@@ -204,6 +204,9 @@ class DiscordConversations:
             yield
         except RequestError as error:
             await reply.end(str(error))
+        except ModelError as error:
+            log.error("%s: %s", reply.session, error)  # noqa: TRY400  the message is for people
+            await reply.end("The language model did not answer; see the bot's log.")
         except asyncio.CancelledError:
             if not reply.is_over:
                 await reply.end(STOPPED)

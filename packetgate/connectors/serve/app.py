@@ -33,7 +33,7 @@ from packetgate.connectors.sessions import Sessions
 from packetgate.models.model import Model
 from packetgate.state.base import TokenUsage
 from packetgate.state.context import MAX_PERSONA_CHARS, RoutingContext
-from packetgate.state.errors import InputError
+from packetgate.state.errors import InputError, ModelError
 
 CONVERSATION_HEADERS = ("x-packetgate-conversation", "x-openwebui-chat-id")
 """Headers that name a conversation."""
@@ -241,6 +241,8 @@ def _api_error(error: Exception) -> ApiError:
     match error:
         case ApiError():
             return error
+        case ModelError():
+            return ApiError(" ".join(str(error).split()), code=error.code, status=502)
         case InputError():
             return ApiError(" ".join(str(error).split()), code=error.code)
         case HTTPException():

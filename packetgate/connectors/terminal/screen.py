@@ -258,8 +258,6 @@ class Terminal:
         if self.shows_trace:
             self._out.print()
             self._out.print(rendering.trace_table(packet))
-        elif any(entry.is_fallback for entry in packet.reasoning.reflection_log):
-            self._out.print("(model unavailable; the rule-based fallback answered. /why shows where)", style="yellow")
 
     def _show_pending(self, asked: Asked) -> None:
         question_id = str(asked.question.get("question_id", ""))

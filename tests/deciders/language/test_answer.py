@@ -11,10 +11,11 @@ from support.scripted_openai import HttpError, ScriptedOpenAI
 from support.tool_specs import a_tool
 
 from packetgate.deciders.choosing import language_deciders
+from packetgate.deciders.fallback import NO_ANSWER
 from packetgate.deciders.language.answer import respond_by_model
 from packetgate.deciders.language.prompting import fenced_text, without_control_tokens
 from packetgate.models.pool import ModelSource
-from packetgate.state.errors import DecisionError
+from packetgate.state.errors import DecisionError, ModelError
 from packetgate.state.routing import Risk
 from packetgate.state.sections import DataField, PaletteEntry
 from packetgate.state.transitions import ToolExecutionStatus
@@ -98,12 +99,21 @@ async def test_the_note_of_a_pass_is_in_the_prompt(model: ModelSource, scripted_
 
 @pytest.mark.reflex
 @pytest.mark.parametrize("broken", [HttpError(500), ""])
-async def test_an_unusable_answer_falls_back_to_reflex(model: ModelSource, scripted_openai: ScriptedOpenAI, broken):
+async def test_reflex_answers_in_place_of_a_model_only_if_it_is_the_fallback(
+    model: ModelSource, scripted_openai: ScriptedOpenAI, broken
+):
     scripted_openai.script(broken, broken)
     with pytest.raises(DecisionError):
         await respond_by_model(model, asking("Sing"), FILES, CONTEXT)
-    scripted_openai.script(broken)
-    answer = await language_deciders(model, model).responder(asking("Sing"), FILES, CONTEXT)
+    scripted_openai.script(broken, broken)
+    responder = language_deciders(model, model).responder
+    if broken:
+        with pytest.raises(ModelError, match="answered HTTP 500"):
+            await responder(asking("Sing"), FILES, CONTEXT)
+    else:
+        plain = await responder(asking("Sing"), FILES, CONTEXT)
+        assert (plain.is_fallback, plain.text.startswith(NO_ANSWER)) == (True, True)
+    answer = await language_deciders(model, model, fallback=True).responder(asking("Sing"), FILES, CONTEXT)
     assert (answer.is_fallback, answer.decided_by) == (True, "reflex")
     assert answer.fallback_reason
     assert answer.text.startswith("No tool matches")

@@ -216,7 +216,7 @@ class Writer:
 
 
 async def select(model: ModelSource) -> Selection:
-    return await language_deciders(model, model).selector(ASK, FILES, CONTEXT)
+    return await language_deciders(model, model, fallback=True).selector(ASK, FILES, CONTEXT)
 
 
 def settled(selection: Selection) -> ToolRouting:
