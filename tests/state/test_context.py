@@ -4,7 +4,6 @@ import pytest
 
 from packetgate.state.context import NO_TOOLS, STRICTER, RoutingContext, intersect_patterns, routing_context
 from packetgate.state.errors import ConfigError
-from packetgate.state.routing import Risk
 
 
 def test_defaults():
@@ -45,20 +44,6 @@ def test_values_out_of_range_are_refused(field: str, lowest: object, highest: ob
     for value in outside:
         with pytest.raises(ConfigError, match=rf"^context\.{field}: "):
             routing_context({field: value})
-
-
-@pytest.mark.parametrize(
-    ("write", "execute", "allowed"),
-    [
-        (False, False, {Risk.READ}),
-        (True, False, {Risk.READ, Risk.WRITE}),
-        (False, True, {Risk.READ, Risk.EXECUTE}),
-        (True, True, set(Risk)),
-    ],
-)
-def test_each_switch_allows_only_its_own_risk(write: bool, execute: bool, allowed: set[Risk]):
-    context = RoutingContext(allow_write_tools=write, allow_execute_tools=execute)
-    assert {risk for risk in Risk if context.allows(risk)} == allowed
 
 
 @pytest.mark.parametrize(

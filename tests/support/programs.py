@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -13,12 +14,14 @@ def require(program: str) -> str:
     """Return the path of a program; without it, skip, but fail in CI."""
     beside_python = str(Path(sys.executable).parent)
     found = shutil.which(program, path=beside_python) or shutil.which(program)
-    if found is not None:
-        return found
-    missing = f"this test needs `{program}`, which is not installed"
+    return found or missing(f"this test needs `{program}`, which is not installed")
+
+
+def missing(reason: str) -> NoReturn:
+    """Skip the test, but fail in CI."""
     if os.environ.get("CI"):
-        pytest.fail(missing)
-    pytest.skip(missing)
+        pytest.fail(reason)
+    pytest.skip(reason)
 
 
 def descendants(of: int | None = None) -> dict[int, str]:

@@ -52,6 +52,15 @@ async def test_an_approved_write_runs_and_is_journaled(tmp_path: Path, kind: Pro
         assert (len(talk.asked), written) == (2, ["x", "y"])
 
 
+async def test_a_declined_call_does_not_run(tmp_path: Path, kind: Protocol, written: list[str]) -> None:
+    async with proxy_client(
+        tmp_path, ledger_server(written), kind=kind, answer=lambda *_: None, allow_write_tools=True
+    ) as talk:
+        result = await talk.call("call_changing_tool", **ADD)
+        assert (result.is_error, result.structured["status"], written) == (True, "user_denied", [])
+        assert await events(talk.gateway) == ["call_proposed", "call_denied"]
+
+
 async def test_without_elicitation_the_refusal_says_how_to_allow_the_call(
     tmp_path: Path, kind: Protocol, written: list[str]
 ) -> None:
