@@ -11,9 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import mcp_types
 import pytest
 from contract.model import ScriptedModel
-from fastmcp import FastMCP
+from fastmcp import Context, FastMCP
 from langchain.agents import create_agent
 from langchain.mcp import MCPAdapter
 from langchain.tools import InjectedState, InjectedStore, ToolRuntime
@@ -284,6 +285,21 @@ def kitchen() -> FastMCP[Any]:
     return server
 
 
+def hotel() -> FastMCP[Any]:
+    server = FastMCP("hotel")
+
+    @server.tool(annotations={"readOnlyHint": True})
+    def find_room(city: str, context: Context) -> Any:
+        """Find a room in a city."""
+        if context.input_responses:
+            return f"{city}: {context.input_responses['how'].content['value']}"
+        schema = {"type": "object", "properties": {"value": {"type": "string"}}}
+        params = mcp_types.ElicitRequestFormParams(message="quiet or central?", requested_schema=schema)
+        return mcp_types.InputRequiredResult(input_requests={"how": mcp_types.ElicitRequest(params=params)})
+
+    return server
+
+
 def with_handler(error: Callable[[], str]) -> BaseTool:
     return StructuredTool.from_function(error, handle_tool_error=True)
 
@@ -301,7 +317,9 @@ class Kind:
     """What a plain agent and the middleware raise. The router tells the model."""
     artifact: Any = None
     streams: bool = False
-    asks: bool = False
+    asks: str = ""
+    """A text in the question that the tool asks."""
+    answer: Any = "quiet"
     direct: bool = False
     status: str = "success"
     doors: Sequence[str] = ("plain", "middleware", "router")
@@ -353,7 +371,14 @@ KINDS = [
     Kind(gets_config, "Mia one", {"name": "Mia"}),
     Kind(writes_stream, "Mia", {"name": "Mia"}, streams=True),
     Kind(writes_runtime_stream, "Mia", {"name": "Mia"}, streams=True),
-    Kind(interrupts, "Ghent: quiet", {"city": "Ghent"}, asks=True),
+    Kind(interrupts, "Ghent: quiet", {"city": "Ghent"}, asks="quiet or central?"),
+    Kind(
+        hotel(),
+        "Ghent: quiet",
+        {"city": "Ghent"},
+        asks="mcp_elicitation",
+        answer={"responses": {"how": {"action": "accept", "content": {"value": "quiet"}}}},
+    ),
     Kind(Rooms(), "villa has 12 rooms", {"house": "villa"}),
     Kind(dict_schema(), "villa has 12 rooms", {"house": "villa"}),
     Kind(
@@ -423,10 +448,10 @@ async def ended(agent: Any, *answers: Any, words: str = "Please do it.") -> Ende
 )
 async def test_a_kind_of_tool_works_as_in_a_plain_agent(kind: Kind, door: str, tmp_path: Path):
     tools = await kind.tools()
-    name = "list_meals" if isinstance(kind.tool, FastMCP) else tools[0].name
+    name = "list_meals" if kind.doors == ("router",) else tools[0].name
     model = ScriptedModel(steps=[[(name, kind.args)]])
     make = {"plain": plain, "middleware": guarded, "router": partial(routed, root=tmp_path)}[door]
-    agent, answers = await make(tools, model), ["quiet"] if kind.asks else []
+    agent, answers = await make(tools, model), [kind.answer] if kind.asks else []
     words = f"Please do it with {json.dumps(kind.args)}."
     if kind.raises and door != "router":
         with pytest.raises(kind.raises, match=kind.says):
@@ -438,7 +463,8 @@ async def test_a_kind_of_tool_works_as_in_a_plain_agent(kind: Kind, door: str, t
     assert end.status == kind.status
     assert end.artifact == kind.artifact
     assert end.streamed == ([{"progress": "Mia"}] if kind.streams else [])
-    assert end.asked == (["quiet or central?"] if kind.asks else [])
+    assert len(end.asked) == bool(kind.asks)
+    assert kind.asks in str(end.asked)
     assert end.answer == (kind.says if kind.direct else "That is all.")
 
 
@@ -463,7 +489,7 @@ async def test_a_picture_reaches_a_model_that_sees(make: Any, door: str, tmp_pat
     assert model.seen == [PICTURE]
 
 
-class Hotel:
+class Desk:
     """Changes that ask before they are made."""
 
     def __init__(self) -> None:
@@ -483,8 +509,8 @@ class Hotel:
 
 @pytest.mark.parametrize("door", ["middleware", "router"])
 async def test_each_change_that_asks_gets_its_own_answer_and_is_made_once(door: str, tmp_path: Path):
-    hotel = Hotel()
-    tools = [tool(hotel.book_room), tool(hotel.cancel_room)]
+    desk = Desk()
+    tools = [tool(desk.book_room), tool(desk.cancel_room)]
     calls = [("book_room", {"city": "Ghent"}), ("cancel_room", {"city": "Rome"}), ("book_room", {"city": "Oslo"})]
     model = ScriptedModel(steps=[calls])
     make = guarded(tools, model) if door == "middleware" else routed(tools, model, tmp_path, settings=WRITES)
@@ -500,7 +526,13 @@ async def test_each_change_that_asks_gets_its_own_answer_and_is_made_once(door: 
         )
         await agent.ainvoke(Command(resume={interrupts[0].id: answer}), config)
     assert asked[1:] == ["Ghent: quiet or central?", "Oslo: quiet or central?"]
-    assert sorted(hotel.booked) == ["Ghent as Ghent wants", "Oslo as Oslo wants", "not Rome"]
+    assert sorted(desk.booked) == ["Ghent as Ghent wants", "Oslo as Oslo wants", "not Rome"]
+    history = [state async for state in agent.aget_state_history(config)]
+    forks = [state for state in history if any(isinstance(item.value, str) for item in state.interrupts)]
+    assert forks
+    for state in forks:  # a fork asks or goes on, and changes nothing again
+        await agent.ainvoke(Command(resume={item.id: "as others want" for item in state.interrupts}), state.config)
+    assert len(desk.booked) == 3
 
 
 def test_a_tools_question_is_answered_in_the_library(tmp_path: Path):
@@ -510,8 +542,12 @@ def test_a_tools_question_is_answered_in_the_library(tmp_path: Path):
         assert question is not None
         assert (question.text, question.calls) == ("quiet or central?", [])
         turn = question.respond("quiet")
-    assert turn.question is None
-    assert turn.calls[0].result_text == "Ghent: quiet"
+        assert turn.question is None
+        assert turn.calls[0].result_text == "Ghent: quiet"
+        model.steps[:] = [[("interrupts", {"city": "Oslo"})]]
+        assert router.invoke("Find a room in Oslo", thread="two").question is not None
+        assert router.invoke("Never mind", thread="two").answer == "That is all."
+        assert router.question("two") is None
 
 
 @pytest.mark.parametrize("door", ["middleware", "router"])
