@@ -154,8 +154,8 @@ def returns_dataclass() -> Room:
 class Table:
     """A table, as pandas has it."""
 
-    def to_json(self, orient: str) -> str:
-        assert orient == "records"
+    def to_json(self, orient: str, date_format: str) -> str:
+        assert (orient, date_format) == ("records", "iso")
         return '[{"room":17,"free":true}]'
 
 

@@ -108,7 +108,7 @@ def _data_of(value: Any) -> Any:
     if hasattr(value, "to_dicts"):
         return value.to_dicts()
     if hasattr(value, "to_json"):
-        return json.loads(value.to_json(orient="records"))
+        return json.loads(value.to_json(orient="records", date_format="iso"))
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
