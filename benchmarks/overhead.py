@@ -61,6 +61,8 @@ DURABILITY = "sync"
 GOALS = {"create_agent": 1.0, "empty nodes": 1.5}
 GROWTH_GOAL = 1.2
 REFLEX_GOAL = 2.0
+APPROVALS_GOAL = 1.15
+"""Beside an agent with LangChain's approvals alone, which sees all tools."""
 FEWEST, MOST = 10, 10_000
 TURNS = 50
 LARGE = 1_000_000 // (TURNS - 1)
@@ -167,11 +169,11 @@ class Place:
         deciders = language_deciders(partial(_loaded, model), partial(_loaded, model))
         return await self.ours(deciders, Shelf(_tools(tools), output), ANSWER)
 
-    async def theirs(self, tools: int, output: str = OUTPUT) -> Agent:
-        """Return LangChain's agent with the same tools and answer."""
+    async def theirs(self, tools: int, output: str = OUTPUT, *, selects: bool = True) -> Agent:
+        """Return LangChain's agent with the same tools and answer, with its approvals and, by default, its selector."""
 
         asked: dict[str, Any] = {one.name: True for one in _tools(tools).values() if one.risk is not Risk.READ}
-        more = [LLMToolSelectorMiddleware(), HumanInTheLoopMiddleware(asked)]
+        more = [*([LLMToolSelectorMiddleware()] if selects else []), HumanInTheLoopMiddleware(asked)]
         return await self._agent(_structured(tools, output), more)
 
     async def gated(self, tools: int) -> Agent:
@@ -247,10 +249,13 @@ async def reflexes(place: Place, runs: int, name: str, request: str) -> AsyncIte
 
 
 async def gates(place: Place, runs: int, name: str, tools: int) -> AsyncIterator[Ratio]:
-    """Yield the ratio of an agent turn with our middleware to an agent turn with LangChain's middlewares."""
+    """Yield the ratios of an agent turn with our middleware to turns with LangChain's selector and approvals."""
     ours, theirs = await place.gated(tools), await place.theirs(tools)
-    took = await interleaved({"ours": ours.turn, "theirs": theirs.turn}, runs, WARM_UP, PATIENCE_S)
+    asking = await place.theirs(tools, selects=False)
+    sides = {"ours": ours.turn, "theirs": theirs.turn, "asking": asking.turn}
+    took = await interleaved(sides, runs, WARM_UP, PATIENCE_S)
     yield Ratio(name, took["ours"], took["theirs"], GOALS["create_agent"], "create_agent")
+    yield Ratio(name, took["ours"], took["asking"], APPROVALS_GOAL, "HumanInTheLoopMiddleware alone")
 
 
 Row = Callable[[Place, int, str], AsyncIterator[Ratio]]

@@ -7,7 +7,7 @@ import asyncio
 import json
 import operator
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
@@ -205,10 +205,18 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         listed, more = self._with_list(request)
         return self._noted(request, listed, handler(listed), more)
 
-    async def awrap_model_call(
+    def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> Coroutine[Any, Any, Modelled]:
+        """Call the model with its list of tools.
+
+        This is no `async def`, because LangChain would run two functions of its tracer in threads for each call.
+        """
+        return self._call_model(request, handler)
+
+    async def _call_model(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> Modelled:
-        """Call the model with its list of tools."""
         if not self._selects(request):
             return self._noted(request, request, await handler(request))
         listed, more = await asyncio.to_thread(self._with_list, request)

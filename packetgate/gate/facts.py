@@ -17,6 +17,8 @@ from packetgate.tools.risk.call import with_risk
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.values import fold_text, plain_text
 
+SHORT_CHARS = 4_000
+"""Most characters of texts that are checked on the event loop; a thread costs more than the checks of so few."""
 CHOSEN_BY_CLIENT = "chosen by the client, which gave no reason"
 
 
@@ -64,6 +66,14 @@ class Facts:
     """Whether the client gives a repeated call a new id, so that only its digest tells that it was made before."""
     grants: Mapping[str, Grant] = field(default_factory=dict)
     """The grants that cover the calls, by call id; the gate fills them in."""
+
+    @cached_property
+    def is_short(self) -> bool:
+        """Whether the texts are so short that checking a call takes about a millisecond."""
+        texts = [self.session_words or self.words, *(text for _, text in self.other_texts)]
+        for call in self.earlier:
+            texts += [str(call.params), *([call.result.output, str(call.result.structured)] if call.result else [])]
+        return sum(map(len, texts)) < SHORT_CHARS
 
     @cached_property
     def sources(self) -> SourceTexts:

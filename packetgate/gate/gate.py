@@ -24,7 +24,7 @@ from packetgate.gate.checks import (
     verdict_digest,
 )
 from packetgate.gate.confidence import CallReview, gated_call
-from packetgate.gate.facts import CHOSEN_BY_CLIENT, Facts, RequestedCall
+from packetgate.gate.facts import CHOSEN_BY_CLIENT, SHORT_CHARS, Facts, RequestedCall
 from packetgate.gate.grants import Grants
 from packetgate.gate.journal import (
     CALL_MARKED,
@@ -100,6 +100,14 @@ class Gate:
         Raises:
             CallRefusedError: the tool does not exist, an argument is invalid, or the call would change something.
         """
+        spec = facts.catalogue.get(requested.name)
+        if (
+            spec is not None
+            and not spec.resolve_arguments
+            and facts.is_short
+            and len(str(requested.params)) < SHORT_CHARS
+        ):
+            return self._requested_call(requested, facts)
         return await asyncio.to_thread(self._requested_call, requested, facts)
 
     async def propose(
@@ -252,7 +260,10 @@ class Gate:
 
     async def _judge(self, calls: Sequence[ToolCall], facts: Facts) -> list[ToolCall]:
         """Return the calls with their current risk, and with the strictest verdict on each."""
-        judged = await asyncio.to_thread(self._verdicts, calls, facts)
+        if self._checks == CHECKS and facts.is_short and sum(len(str(call.params)) for call in calls) < SHORT_CHARS:
+            judged = self._verdicts(calls, facts)
+        else:
+            judged = await asyncio.to_thread(self._verdicts, calls, facts)
         policy, grants = facts.catalogue.preferences.policy, {}
         for call in judged:
             verdict = call.verdict or NO_OBJECTION
