@@ -18,14 +18,15 @@ import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from langchain.agents import create_agent
 from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.messages import BaseMessage, HumanMessage
-from langchain_core.outputs import ChatResult
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -38,6 +39,7 @@ from benchmarks.tokens.sets import filesystem, livemcpbench
 from packetgate.deciders.choosing import language_deciders
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
+from packetgate.middleware import SEARCH, PacketgateMiddleware
 from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool
 from packetgate.models.openai.compatible import openai_tool, schema_format
 from packetgate.models.schemas import AnswerForm
@@ -128,7 +130,13 @@ class _Chat(ReadyChat):
         run_manager: CallbackManagerForLLMRun | None = None,
         **options: Any,
     ) -> ChatResult:
-        result = super()._generate(messages, stop, run_manager, **options)
+        offered = [tool["function"]["name"] for tool in options.get("tools", ())]
+        if SEARCH in offered and self.tool not in offered:  # the tool is not on the list of the middleware
+            search = AIMessage("", tool_calls=[{"name": SEARCH, "args": {"query": self.tool}, "id": "search"}])
+            result = ChatResult(generations=[ChatGeneration(message=search)])
+        else:
+            is_found = isinstance(messages[-1], ToolMessage) and messages[-1].name == SEARCH
+            result = super()._generate(messages[:-1] if is_found else messages, stop, run_manager, **options)
         said = result.generations[0].message
         called = [{"name": call["name"], "args": call["args"]} for call in getattr(said, "tool_calls", [])]
         written = compact_json(called[0]) if called else said.text
@@ -215,17 +223,29 @@ async def packetgate(catalogue: Catalogue, tasks: Sequence[Task], *, one_session
     return side
 
 
-async def plain(catalogue: Catalogue, tasks: Sequence[Task], *, one_session: bool = False) -> Side:
-    """Do the tasks with an agent that receives all tools."""
-    side, chat = Side("create_agent, plain tool calling"), _chat()
+async def plain(
+    catalogue: Catalogue, tasks: Sequence[Task], *, one_session: bool = False, is_gated: bool = False
+) -> Side:
+    """Do the tasks with an agent that receives all tools, or with one that has Packetgate's middleware.
+
+    Raises:
+        RuntimeError: a call did not run.
+    """
+    name = "create_agent, PacketgateMiddleware" if is_gated else "create_agent, plain tool calling"
+    side, chat, reads = Side(name), _chat(), {"readOnlyHint": True}
     tools = [
-        StructuredTool(name=tool.name, description=tool.full, args_schema=tool.input_schema, coroutine=_read)
+        StructuredTool(
+            name=tool.name, description=tool.full, args_schema=tool.input_schema, coroutine=_read, metadata=reads
+        )
         for tool in catalogue.values()
     ]
-    agent = create_agent(chat, tools, checkpointer=InMemorySaver())
+    given = {"middleware": [PacketgateMiddleware(tools)]} if is_gated else {"tools": tools}
+    agent = create_agent(chat, checkpointer=InMemorySaver(), **given)
     for at, task in enumerate(tasks):
         asked = chat.takes_up(task)
-        await agent.ainvoke({"messages": [HumanMessage(task.request)]}, _session(at, one_session))
+        state = await agent.ainvoke({"messages": [HumanMessage(task.request)]}, _session(at, one_session))
+        if OUTPUT not in [message.text for message in state["messages"][-2:]]:
+            raise RuntimeError(f"{task.request!r} did not come to {task.tool}")
         side.turns.append(asked)
     return side
 
@@ -248,8 +268,8 @@ def _common(one: Sequence[int], other: Sequence[int]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-async def measure(data: Path) -> list[dict[str, Any]]:
-    """Return the figures of each side, with goals for Packetgate.
+async def measure(data: Path, *, as_middleware: bool = False) -> list[dict[str, Any]]:
+    """Return the figures of each side, with goals for Packetgate; `as_middleware` instead of its graph.
 
     Raises:
         InputError: the data sets or `npx` are missing.
@@ -259,10 +279,12 @@ async def measure(data: Path) -> list[dict[str, Any]]:
     for number, one_session in GROUPS:
         catalogue = Catalogue([*own.values(), *more.values()][:number])
         asked = f"{len(catalogue)} tools, {'one session' if one_session else 'new sessions'}"
-        sides = [await side(catalogue, TASKS, one_session=one_session) for side in (packetgate, plain)]
+        ways = (partial(plain, is_gated=True) if as_middleware else packetgate, plain)
+        sides = [await way(catalogue, TASKS, one_session=one_session) for way in ways]
         ours, theirs = (dict[str, Any](asked=asked, name=side.name, **side.figures()) for side in sides)
         ours |= {"share": ours["prompt"] / theirs["prompt"], "cached_share": ours["cached"] / theirs["cached"]}
-        ours["met"] = {name: ours[name] <= most for name, most in GOALS.items()}
+        goals = {"cached_share": GOALS["cached_share"]} if as_middleware else GOALS
+        ours["met"] = {name: ours[name] <= most for name, most in goals.items()}
         rows += [ours, theirs]
     return rows
 
@@ -288,11 +310,12 @@ def main() -> None:
     )
     parser.add_argument("data", type=Path, nargs="?", default=Path(named) if named else None, help="data sets folder")
     parser.add_argument("--json", action="store_true", help="print JSON, one line per side")
+    parser.add_argument("--middleware", action="store_true", help="measure the middleware instead of the graph")
     given = parser.parse_args()
     if given.data is None:
         parser.error("the folder of the data sets is missing: give it as an argument, or set PACKETGATE_DATA")
     try:
-        rows = asyncio.run(measure(given.data))
+        rows = asyncio.run(measure(given.data, as_middleware=given.middleware))
     except InputError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         sys.exit(2)

@@ -84,7 +84,7 @@ MAX_TOOLS = 40
 FIRST_TOOLS, MORE_TOOLS, FOUND_TOOLS = 8, 3, 6
 """How many tools the list begins with, how many a new request adds at most, and how many a search adds at most."""
 MAX_NAMES = 300
-"""Largest number of tools that `search_tools` names."""
+"""Largest number of tools that a search names if it finds none."""
 MAX_SOURCES = 20
 """Maximum number of earlier calls. The values of a call are traced to the outputs of these calls."""
 MAX_REFUSALS = 3
@@ -192,7 +192,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         self._listed: tuple[list[BaseTool], Catalogue] = [], self._catalogue
         """The tools of the last request beside those given, and the catalogue with them."""
         self._gate = Gate(database, checks=[*installed().parts("checks"), *checks])
-        self._loop = LoopThread()
+        self._loop, self._search_tool = LoopThread(), _search_tool()
         if select is True and len(self._specs) > max_tools:  # the vectors are read, or made in the background
             Thread(target=ranking_of(self._catalogue).rank, args=["tools"], name="tool ranking").start()
 
@@ -412,7 +412,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             deferring = ProviderToolSearchMiddleware(searchable_tools=[name for name in tools if name not in names])
             found = deferring.wrap_model_call(request, lambda deferred: cast("ModelResponse[Any]", deferred))
             return cast("ModelRequest[Any]", found), names[len(shown) :]
-        tools[SEARCH] = catalogue.derived(_search_tool)
+        tools[SEARCH] = self._search_tool
         listed: list[BaseTool | dict[str, Any]] = [tool for tool in request.tools if not isinstance(tool, BaseTool)]
         listed += [tools[name] for name in names if name in tools]
         return request.override(tools=listed), names[len(shown) :]
@@ -433,15 +433,20 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         """Put the tools that a search finds on the model's list. May block."""
         call, shown = request.tool_call, _shown(request.state)
         query, known = str(call["args"].get("query") or ""), self._listed
-        others = {tool.name: tool for tool in (*known[0], *request.runtime.tools)}
-        catalogue = self._listing([*others.values()])
-        ranked = [hit.name for hit in ranking_of(catalogue).rank(query, limit=FOUND_TOOLS)]
-        found = [*dict.fromkeys([*catalogue.tools_named_in(query), *ranked])][:FOUND_TOOLS]
-        lines = [f"- {_unprefixed_name(name)}: {catalogue[name].brief}" for name in found]
-        text = "\n".join(["These tools are on your list now:", *lines] if found else [f"No tool matches {query!r}."])
+        tools = {tool.name: tool for tool in (*known[0], *request.runtime.tools)}
+        catalogue = self._listing([*tools.values()])
+        hits = ranking_of(catalogue).rank(query, limit=FOUND_TOOLS + len(shown))
+        best = dict.fromkeys([*catalogue.tools_named_in(query), *(hit.name for hit in hits)])
+        found = [name for name in best if _unprefixed_name(name) not in shown][:FOUND_TOOLS]
+        if found:
+            lines = [f"- {_unprefixed_name(name)}: {catalogue[name].brief}" for name in found]
+            text = "\n".join(["These tools are on your list now:", *lines])
+        else:
+            rest = sorted({*map(_unprefixed_name, catalogue)} - {*shown})
+            names = f" The others are: {', '.join(rest)}." if len(rest) <= MAX_NAMES else ""
+            text = f"No tool that is not on your list matches {query!r}.{names}"
         message = ToolMessage(text, name=SEARCH, tool_call_id=str(call["id"]))
-        names = [name for name in map(_unprefixed_name, found) if name not in shown]
-        return Command(update={"messages": [message], "shown": names})
+        return Command(update={"messages": [message], "shown": [*map(_unprefixed_name, found)]})
 
     def _noted(
         self,
@@ -858,14 +863,12 @@ def _added_spec(definition: Mapping[str, Any]) -> ToolSpec:
     return defined_tool_spec(SERVER, Tool.model_validate(definition), trusted=False)
 
 
-def _search_tool(catalogue: Catalogue) -> StructuredTool:
+def _search_tool() -> StructuredTool:
     """Return the tool that finds tools; the middleware runs it."""
-    names = [_unprefixed_name(name) for name in catalogue]
-    known = f" All tools: {', '.join(names)}." if len(names) <= MAX_NAMES else ""
     return StructuredTool(
         name=SEARCH,
         description="Finds more tools, by what they do or by name, and puts them on your list of tools. Call it if no "
-        f"tool on your list fits.{known}",
+        "tool on your list fits.",
         args_schema={"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
         func=str,
     )

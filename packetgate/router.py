@@ -39,6 +39,7 @@ from packetgate.graph.event_loops import LoopThread, LoopTools
 from packetgate.graph.journal import DatabaseJournal, journal_at
 from packetgate.graph.private_files import private_folder
 from packetgate.graph.server_graph import ServerGraph
+from packetgate.graph.settings import shared_vectors_path
 from packetgate.models.kinds import register_kind
 from packetgate.models.pool import ModelPool
 from packetgate.plugins import Plugins, with_plugins
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from langchain_core.decisions import BaseDecisionModel
 
     from packetgate.models.model import Model
+    from packetgate.ranking.ranking import Ranker
 
 __all__ = ["Question", "Router", "Turn", "create_router", "reads"]
 _T = TypeVar("_T")
@@ -374,6 +376,8 @@ def create_router(
     kept = ResultStore(home / "results")
     _check_names(_in_process_servers(tools, kept), config)  # report invalid tools before the first turn
 
+    ranker: Ranker | None = plugged.part("rankers")
+
     async def make() -> McpHub:
         if config.servers:  # the servers' logs are stored there
             await asyncio.to_thread(private_folder, home)
@@ -387,7 +391,7 @@ def create_router(
             sandbox=replace(sandbox_settings(preferences), data=home),
             kept=kept,
             undo=UndoStore(home / "undo.db"),
-            ranker=plugged.part("rankers"),
+            ranker=ranker.kept_in(shared_vectors_path()) if ranker else None,
             other_servers=[
                 *await asyncio.to_thread(_in_process_servers, tools, kept),
                 *plugged_servers(plugged, folder),

@@ -1,6 +1,10 @@
 """The model's list of tools in the middleware: all of a few, and of many a list that only grows."""
 
+import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -146,3 +150,22 @@ def test_the_provider_searches_the_tools(provider: Any) -> None:
     assert (len(deferred), model.sent[-1]) == (92, {"type": "tool_search"})
     assert "find_river_library" not in deferred
     assert told(state) == ["x is found"]
+
+
+def test_the_vectors_of_many_tools_are_kept_for_later_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PACKETGATE_HOME", str(tmp_path))
+    tools = lookups(70)
+    agent_of(ScriptedModel(steps=[]), tools)
+    deadline = monotonic() + 60
+    while stored_vectors(tmp_path / "vectors.db") < len(tools):
+        assert monotonic() < deadline
+        sleep(0.1)
+
+
+def stored_vectors(file: Path) -> int:
+    """Return the number of vectors in a file."""
+    with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
+        return int(database.execute("SELECT count(*) FROM vectors").fetchone()[0])
+    return 0
