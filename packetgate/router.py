@@ -308,7 +308,7 @@ class Router:
     def _sessions_of_loop(self) -> Sessions:
         loop = asyncio.get_running_loop()
         if loop not in self._sessions:
-            self._sessions[loop] = Sessions(self._session_graph, journal=self._journal)
+            self._sessions[loop] = Sessions(self._session_graph, journal=self._journal, holds_text=False)
         return self._sessions[loop]
 
 
@@ -371,7 +371,7 @@ def create_router(
         register_kind(kind)
     folder = Path(root)
     home = (folder / ".packetgate").absolute()  # now: on an event loop, this blocks
-    preferences = (load_preferences(Path(policy)) if policy else Preferences()).with_rules(rules)
+    preferences = (load_preferences(_existing(policy, "policy")) if policy else Preferences()).with_rules(rules)
     config = _config([tool for tool in tools if isinstance(tool, str | Path)], folder, no_tools=not tools)
     kept = ResultStore(home / "results")
     _check_names(_in_process_servers(tools, kept), config)  # report invalid tools before the first turn
@@ -427,10 +427,16 @@ def create_router(
 
 def _config(files: Sequence[str | Path], root: Path, *, no_tools: bool) -> McpConfig:
     """Return the servers of all files, and the built-in tools to use: all if there are no files and no other tools."""
-    configs = [load_config(Path(file), root) for file in files]
+    configs = [load_config(_existing(file, "tools"), root) for file in files]
     builtin = {config.builtin for config in configs} if configs or not no_tools else {"all"}
     servers = tuple(server for config in configs for server in config.servers)
     return McpConfig(servers, "all" if "all" in builtin else "reads" if "reads" in builtin else "none")
+
+
+def _existing(file: str | Path, argument: str) -> Path:
+    if not Path(file).is_file():
+        raise ConfigError(f"{file}: no such file: check the argument `{argument}`")
+    return Path(file)
 
 
 def _check_names(servers: Sequence[Server], config: McpConfig) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 from fastmcp import Client, Context, FastMCP
 from langgraph._internal import _constants
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.pregel._messages import StreamMessagesHandler
+from langgraph.runtime import ExecutionInfo
 from mcp.server.connection import Connection
 
 from packetgate.state import private_names
@@ -20,6 +22,10 @@ def test_langgraph_has_these_names() -> None:
     assert {_constants.ERROR, _constants.ERROR_SOURCE_NODE} == private_names.ERROR_WRITES
     assert private_names.is_nested({_constants.CONFIG_KEY_READ: print})
     assert not private_names.is_nested({_constants.CONFIG_KEY_READ: "from a client"})
+    assert private_names.checkpointer_of({"configurable": {_constants.CONFIG_KEY_CHECKPOINTER: 1}}) == 1
+    nested = ExecutionInfo("", f"route:1{_constants.NS_SEP}ask_user:2", "")
+    assert private_names.runs_in_parent(nested)
+    assert private_names.is_streaming_handler(StreamMessagesHandler(print, subgraphs=True))
 
 
 def test_other_serializers_restore_our_types() -> None:

@@ -7,6 +7,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ from packetgate.state.errors import InputError, ModelError, PacketgateError
 from packetgate.state.events import StageFinished
 from packetgate.state.routing import Risk
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.toolsets.servers.functions import reads
+from packetgate.toolsets.servers.functions import langchain_tool_spec as tool_spec
+from packetgate.toolsets.servers.functions import reads, to_langchain_tool
 
 WRITES = {"allow_write_tools": True}
 
@@ -135,6 +137,16 @@ def test_a_request_beside_an_open_question_has_an_answer_of_its_own(router: Rout
     assert turn.question is not None
     assert turn.question.calls == asked.calls
     assert "cancelled A-17" in turn.question.approve().answer
+
+
+def test_reads_returns_the_function_and_a_wrapper_of_it_may_change_things():
+    @wraps(list_late_orders)
+    def wrapper() -> list[str]:
+        return list_late_orders()
+
+    assert list_late_orders() == ["A-17", "B-4"]
+    specs = [tool_spec("functions", to_langchain_tool(function)) for function in (list_late_orders, wrapper)]
+    assert [spec.risk for spec in specs] == [Risk.READ, Risk.WRITE]
 
 
 @pytest.mark.reflex
@@ -265,6 +277,29 @@ async def test_the_graph_can_be_a_node_of_another_graph(shop: Shop):
     assert second["__interrupt__"]
 
 
+@pytest.mark.reflex
+async def test_a_parent_gets_the_results_as_tool_messages(shop: Shop):
+    router = create_router(tools=shop.tools(), settings=WRITES)
+    parent = StateGraph(State).add_node("route", router.graph).add_edge(START, "route")
+    app: Any = parent.compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "1"}}
+    await app.ainvoke({"messages": [HumanMessage("Which orders are late?")]}, config)
+    await app.ainvoke({"messages": [HumanMessage("Cancel order A-17")]}, config)
+    edit = {"name": "functions.cancel_order", "args": {"order": "B-4"}}
+    done = await app.ainvoke(Command(resume={"decisions": [{"type": "edit", "edited_action": edit}]}), config)
+    made = [call for message in done["messages"] for call in getattr(message, "tool_calls", ())]
+    results = [message for message in done["messages"] if isinstance(message, ToolMessage)]
+    assert [message.type for message in done["messages"]] == ["human", "ai", "tool", "ai"] * 2
+    assert [(call["name"], call["args"]) for call in made] == [
+        ("list_late_orders", {}),
+        ("cancel_order", {"order": "B-4"}),
+    ]
+    assert [(one.tool_call_id, one.text) for one in results] == [
+        (made[0]["id"], '["A-17", "B-4"]'),
+        (made[1]["id"], "cancelled B-4"),
+    ]
+
+
 SUPERVISOR = AIMessage("", tool_calls=[{"name": "transfer_to_desk", "args": {}, "id": "1"}])
 
 
@@ -287,7 +322,7 @@ async def test_two_routers_of_one_parent_answer_the_last_message_of_the_user(aft
     )
     app: Any = parent.add_edge(START, "hand").compile()
     out = await app.ainvoke({"messages": [HumanMessage("Which orders are late?")]})
-    said = [message.text for message in out["messages"][len(after) + 1 :]]
+    said = [one.text for one in out["messages"][len(after) + 1 :] if isinstance(one, AIMessage) and not one.tool_calls]
     assert "A-17" in said[0]
     assert (orders.name, garden.name) == ("orders", "garden")
     with pytest.raises(PacketgateError, match="a turn starts with a user message"):
@@ -376,7 +411,8 @@ async def test_a_checkpointer_needs_a_journal(shop: Shop, tmp_path: Path):
         ({"tools": [3]}, "^3 is"),
         ({"tools": [list_late_orders, list_late_orders]}, "two tools have the name 'list_late_orders'"),
         ({"tools": [lambda: 1]}, "cannot be a tool"),
-        ({"tools": ["nowhere.json"]}, "nowhere.json"),
+        ({"tools": ["nowhere.json"]}, "nowhere.json: no such file: check the argument `tools`"),
+        ({"policy": "nowhere.toml"}, "nowhere.toml: no such file: check the argument `policy`"),
         ({"settings": {"allow_all": True}}, "allow_all"),
         ({"model": "nobody:x"}, "nobody"),
         ({"deciders": {"judge": print}}, "unknown decider 'judge'"),

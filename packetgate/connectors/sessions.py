@@ -24,7 +24,7 @@ from packetgate.graph.records import forget_records
 from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import PacketError, SessionError
-from packetgate.state.events import StageEvent, read_event
+from packetgate.state.events import StageEvent, StageStarted, read_event
 from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.state.private_names import STRICT_RESUME
 from packetgate.state.routing import ToolRouting
@@ -36,15 +36,19 @@ from packetgate.toolsets.servers.hub import McpHub
 
 RunInput = TurnInput | Command[Any] | None
 """A new message, a reply, or None to continue an interrupted turn."""
+HELD_CHARS = 300
+"""Longest text of a selection that is held back."""
 PAGE = 50
 """Checkpoints read at once: about five turns."""
 
 
 @dataclass(frozen=True)
 class AnswerPiece:
-    """A streamed piece of the answer."""
+    """A streamed piece of the answer, or of what a model says before a call."""
 
     text: str
+    message_id: str = ""
+    """Pieces of one message have the same id."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +109,17 @@ class Sessions:
         results: ResultStore | None = None,
         servers: McpHub | None = None,
         undo: UndoStore | None = None,
+        *,
+        holds_text: bool = True,
     ) -> None:
-        """`results` stores attached pictures; `undo` stores replaced contents."""
+        """Create the sessions.
+
+        Args:
+            results: stores attached pictures.
+            undo: stores replaced contents.
+            holds_text: whether what a model says before a call is left out, for readers that cannot take text back.
+        """
+        self._holds_text = holds_text
         self.graph = graph
         self._leases = leases or Leases()
         self._journal = journal
@@ -173,10 +186,9 @@ class Sessions:
         stream = self.graph.astream(run_input, self.config(session), context=context, **options)
         try:
             async with aclosing(cast("AsyncGenerator[Any]", stream)) as parts:
-                async for part in parts:
-                    event = _event(part["data"]) if part["type"] == "custom" else _answer_piece(*part["data"])
-                    if event is not None:
-                        yield event
+                events = _events(parts)
+                async for event in _without_words_before_calls(events) if self._holds_text else events:
+                    yield event
         except UnknownInterruptError as error:
             raise already_answered_error(session) from error
 
@@ -205,6 +217,33 @@ def already_answered_error(session: str) -> SessionError:
     return SessionError(message, Code.QUESTION_NOT_OPEN)
 
 
+async def _events(parts: AsyncGenerator[Any]) -> AsyncGenerator[StageEvent | AnswerPiece]:
+    async for part in parts:
+        event = _event(part["data"]) if part["type"] == "custom" else _answer_piece(*part["data"])
+        if event is not None:
+            yield event
+
+
+async def _without_words_before_calls(
+    events: AsyncGenerator[StageEvent | AnswerPiece],
+) -> AsyncGenerator[StageEvent | AnswerPiece]:
+    """Hold back the text of a selection until it is long or the answer: a call that follows may not run."""
+    held, is_shown = AnswerPiece(""), False
+    async for event in events:
+        if isinstance(event, AnswerPiece) and not is_shown:
+            text = held.text + event.text if event.message_id == held.message_id else event.text
+            held = AnswerPiece(text, event.message_id)
+            if len(text) <= HELD_CHARS:
+                continue
+            event, is_shown = held, True  # noqa: PLW2901
+        elif isinstance(event, StageStarted):
+            is_shown = event.stage == LAST_STAGE
+            if is_shown and held.text:
+                yield held
+            held = AnswerPiece("")
+        yield event
+
+
 def _event(data: object) -> StageEvent | None:
     try:
         return read_event(data)
@@ -215,4 +254,4 @@ def _event(data: object) -> StageEvent | None:
 def _answer_piece(message: Any, metadata: dict[str, Any]) -> AnswerPiece | None:
     if metadata.get("langgraph_node") not in {"select_tool", LAST_STAGE}:
         return None
-    return AnswerPiece(message.text) if isinstance(message, AIMessageChunk) and message.text else None
+    return AnswerPiece(message.text, message.id or "") if isinstance(message, AIMessageChunk) and message.text else None

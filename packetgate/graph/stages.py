@@ -13,13 +13,13 @@ from langgraph.store.base import BaseStore
 from packetgate.gate.journal import Journal
 from packetgate.graph.checkpoints import check_journal
 from packetgate.graph.event_loops import LoopThread
-from packetgate.graph.thread_messages import with_thread_messages
+from packetgate.graph.thread_messages import with_results, with_thread_messages
 from packetgate.state.base import TokenUsage, ms_since
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import DecisionError
 from packetgate.state.events import StageFinished, StageStarted, StageStopped
 from packetgate.state.packet import CognitionPacket, OpeningPacket, PacketUpdate
-from packetgate.state.private_names import checkpointer_of
+from packetgate.state.private_names import checkpointer_of, runs_in_parent
 from packetgate.tools.catalogue.toolbox import AllowedTools
 from packetgate.tools.text.result_store import session_results
 
@@ -90,6 +90,8 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
         )
         runtime.stream_writer(finished)
         update = with_thread_messages(packet, update)
+        if self.name == "respond" and runs_in_parent(runtime.execution_info):
+            update = with_results(packet, update)
         if self.record_turn and runtime.store is not None:
             await self.record_turn(packet.with_update(update), runtime.store)
         return update

@@ -1,7 +1,8 @@
 """Build the messages that show a question in its thread, in the form of LangChain's human-in-the-loop middleware.
 
 An AI message has the waiting tool calls, and tool messages close it. Front ends show an approval card only on such a
-message, and providers accept a thread only if every tool call has its tool message. No tool output is copied into them.
+message, and providers accept a thread only if every tool call has its tool message. Tool output is copied into them
+only for a parent graph, whose nodes read it.
 """
 
 from typing import TypeGuard
@@ -11,6 +12,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from packetgate.gate.questions import CLARIFY
 from packetgate.state.packet import CognitionPacket, PacketUpdate
+from packetgate.state.routing import ToolCall as PacketCall
 from packetgate.state.sections import ApprovalOutcome, OpenQuestion
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.checks.validation import canonical_json
@@ -48,6 +50,45 @@ def with_thread_messages(before: CognitionPacket, update: PacketUpdate) -> Packe
         return {**update, "messages": [message for message in messages if message not in before.messages]}
     # LangGraph can only append, so an insertion replaces all messages.
     return {**update, "messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *messages]}
+
+
+def with_results(packet: CognitionPacket, update: PacketUpdate) -> PacketUpdate:
+    """Return the update of a turn's last stage with each call and its result before the answer, for a parent graph.
+
+    The names are those that model providers accept.
+    """
+    calls = packet.tool_routing.all_calls if packet.tool_routing else ()
+    ended = {call.call_id[:_ID_DIGITS]: call for call in calls if call.result}
+    *earlier, answer = update["messages"]
+    changed: dict[str | None, AnyMessage] = {}
+    for message in {one.id: one for one in (*packet.messages, *earlier)}.values():
+        if isinstance(message, RemoveMessage) or not _is_question(message):
+            continue
+        ends = [ended.pop((call["id"] or "").partition("-")[2], None) for call in message.tool_calls]
+        made = [_made_call(call, end) for call, end in zip(message.tool_calls, ends, strict=True)]
+        changed[message.id] = message.model_copy(update={"tool_calls": made})
+        for call, end in zip(made, ends, strict=True):
+            if end is not None:
+                closing = _result_message(call, end)
+                changed[closing.id] = closing
+    unasked: list[AnyMessage] = []
+    if ended:
+        made = [_made_call(ToolCall(name="", args={}, id=id_), end) for id_, end in ended.items()]
+        results = map(_result_message, made, ended.values())
+        unasked = [AIMessage("", id=f"calls-{packet.header.packet_id}", tool_calls=made), *results]
+    kept = [changed.pop(message.id, message) for message in earlier]
+    return {**update, "messages": [*kept, *changed.values(), *unasked, answer]}
+
+
+def _made_call(call: ToolCall, ended: PacketCall | None) -> ToolCall:
+    """Return a message's call as it ran, with a name that model providers accept."""
+    name, args = (ended.tool_name, ended.params) if ended else (call["name"], call["args"])
+    return ToolCall(name=name.partition(".")[2].replace(".", "_") or name, args=args, id=call["id"])
+
+
+def _result_message(call: ToolCall, ended: PacketCall) -> ToolMessage:
+    message = _tool_message(call, ended.result_text, is_error=ended.status in _ERRORS)
+    return message.model_copy(update={"artifact": ended.result and ended.result.artifact})
 
 
 def _messages(before: CognitionPacket, after: CognitionPacket) -> list[AnyMessage]:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from time import monotonic
 from typing import Any, cast
 
+from langchain_core.callbacks import AsyncCallbackManager
 from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.chat_models import agenerate_from_stream
 from langchain_core.messages import (
@@ -17,7 +18,12 @@ from langchain_core.messages import (
     message_chunk_to_message,
 )
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import (
+    ensure_config,
+    get_async_callback_manager_for_config,
+    var_child_runnable_config,
+)
 
 from packetgate.models.links import LinkFilter
 from packetgate.models.model import HIDDEN, PICTURES_REFUSED, ChatCaller, Model, ModelAnswer, OfferedTool, was_cut_off
@@ -34,17 +40,18 @@ from packetgate.models.transport import (
 )
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
+from packetgate.state.private_names import is_streaming_handler
 
 PICTURES_NOT_SHOWN = "\n\n[Not shown to {}, only named: {}.]"
 CUT_OFF = "\n\n[Cut off at {:,} tokens: raise answer_max_tokens for longer answers.]"
-HELD_CHARS = 300
-"""Number of characters to hold back: text before a tool call is not shown, because the call may not run."""
 
 
 class _TextStreamer(BaseChatModel):
     """A chat model without a model: LangGraph streams what `texts` yields."""
 
     texts: Callable[[], AsyncIterator[str]]
+    pieces: list[AIMessage]
+    """The pieces of the model's own answer, which have its usage."""
 
     @property
     def _llm_type(self) -> str:
@@ -62,11 +69,28 @@ class _TextStreamer(BaseChatModel):
         async for text in self.texts():
             if text:
                 yield ChatGenerationChunk(message=AIMessageChunk(content=text))
-        yield ChatGenerationChunk(message=AIMessageChunk(content="", chunk_position="last"))
+        usage = join_pieces(self.pieces).usage_metadata if self.pieces else None
+        yield ChatGenerationChunk(message=AIMessageChunk(content="", usage_metadata=usage, chunk_position="last"))
 
 
-async def _stream_texts(texts: Callable[[], AsyncIterator[str]]) -> AIMessage:
-    return await _TextStreamer(texts=texts, cache=False).ainvoke([])
+async def _stream_texts(
+    chat: Runnable[Any, Any], texts: Callable[[], AsyncIterator[str]], pieces: list[AIMessage]
+) -> AIMessage:
+    """Stream texts in place of what `chat` writes, and return the message."""
+    config: RunnableConfig = {"callbacks": _callbacks(of_streams=True), "run_name": chat.get_name()}
+    return await _TextStreamer(texts=texts, pieces=pieces, cache=False).ainvoke([], config)
+
+
+def _callbacks(*, of_streams: bool) -> AsyncCallbackManager:
+    """Return the run's callback handlers that stream to users, or the others, such as tracers.
+
+    The first receive the text that is shown, and the others the model's own run. Each receives an answer once.
+    """
+    manager = get_async_callback_manager_for_config(ensure_config())
+    for handler in [*manager.handlers]:
+        if is_streaming_handler(handler) is not of_streams:
+            manager.remove_handler(handler)
+    return manager
 
 
 async def complete(
@@ -91,11 +115,11 @@ async def complete(
         DecisionError: the model cannot be asked, breaks off, or returns no text.
     """
     options = model.sampling(temperature=temperature) | model.text_answer_options(tools)
-    written, usage, problem = "", TokenUsage(), ""
+    written, usage, problem, pieces = "", TokenUsage(), "", list[AIMessage]()
 
     async def texts() -> AsyncIterator[str]:
         nonlocal written, usage, problem
-        thought_limit, pieces = model.thoughts.token_limit, list[AIMessage]()
+        thought_limit = model.thoughts.token_limit
         markup, links = MarkupFilter(user_words), LinkFilter(user_words)
         while not pieces:
             try:
@@ -124,12 +148,12 @@ async def complete(
         written += ending
         yield ("" if markup.text else ONLY_MARKUP) + ending
 
-    message = await _stream_texts(texts)
+    message = await _stream_texts(model.chat, texts, pieces)
     return ModelAnswer(written, usage, message_id=message.id, problem=problem)
 
 
 def streaming_caller(user_words: str) -> ChatCaller:
-    """Return a function like `ask_chat` that also streams the text of an answer if the answer has no calls.
+    """Return a function like `ask_chat` that also streams the text of an answer, up to its first call.
 
     Args:
         user_words: see `complete`.
@@ -145,17 +169,15 @@ def streaming_caller(user_words: str) -> ChatCaller:
         pieces: list[AIMessage] = []
 
         async def texts() -> AsyncIterator[str]:
-            markup, links, held = MarkupFilter(user_words), LinkFilter(user_words), ""
+            markup, links = MarkupFilter(user_words), LinkFilter(user_words)
             async for piece in stream(chat, messages, options, first_timeout_s=timeout_of(chat)):
                 pieces.append(piece)
-                held += links.feed(markup.feed(piece.text))
-                if len(held) > HELD_CHARS and not _has_calls(pieces):
-                    yield held
-                    held = ""
-            held += links.feed(markup.close()) + links.close()
-            yield "" if _has_calls(pieces) else held
+                if not _has_calls(pieces):
+                    yield links.feed(markup.feed(piece.text))
+            if not _has_calls(pieces):
+                yield links.feed(markup.close()) + links.close()
 
-        shown = await _stream_texts(texts)
+        shown = await _stream_texts(chat, texts, pieces)
         answer = join_pieces(pieces)
         answer.id = shown.id
         return answer
@@ -177,6 +199,7 @@ async def stream(
     """
     asked = with_each_chat(chat, lambda one: one.bind(**options))
     pieces = _answer_of(asked, messages) if is_retried(chat) else asked.astream(list(messages), HIDDEN)
+    config: RunnableConfig = {**ensure_config(), "callbacks": _callbacks(of_streams=False)}
     with limited_request(chat, streamed=True) as limit:
         deadline = limit
         if deadline is not None and first_timeout_s is not None:
@@ -184,7 +207,11 @@ async def stream(
         while True:
             with as_decision_errors(chat):
                 async with asyncio.timeout_at(deadline):
-                    piece: BaseMessage | None = await anext(pieces, None)
+                    outer = var_child_runnable_config.set(config)  # wrapped models ignore callbacks of an argument
+                    try:
+                        piece: BaseMessage | None = await anext(pieces, None)
+                    finally:
+                        var_child_runnable_config.reset(outer)
                 if piece is None:
                     return
                 if not isinstance(piece, AIMessage):

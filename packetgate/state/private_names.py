@@ -34,6 +34,13 @@ def runs_in_parent(execution: Any) -> bool:
     return execution is not None and "|" in execution.checkpoint_ns
 
 
+def is_streaming_handler(handler: object) -> bool:
+    """Whether a callback handler streams to users, such as those of LangGraph's message stream and `astream_events`."""
+    from langchain_core.tracers._streaming import _StreamingCallbackHandler
+
+    return isinstance(handler, _StreamingCallbackHandler)
+
+
 def checkpointer_of(config: Mapping[str, Any] | None) -> object:
     """Return the checkpointer that stores a run, whichever graph brought it; None without one."""
     return (config or {}).get("configurable", {}).get("__pregel_checkpointer")

@@ -49,7 +49,7 @@ def check_request(text: str) -> str:
     """
     request = text.strip()
     if not request:
-        raise RequestError("the request is empty: write what you want, for example: packetgate ask 'Read README.md'")
+        raise RequestError("the request is empty: write what you want, such as 'Read README.md'")
     if len(request) > MAX_REQUEST_CHARS:
         raise RequestError(
             f"the request has {len(request):,} characters, the limit is {MAX_REQUEST_CHARS:,}: "

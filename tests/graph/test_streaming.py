@@ -113,6 +113,17 @@ async def test_a_selection_that_is_the_answer_is_streamed(deciding: Deciders, sc
     assert turn.shown == {turn.packet.messages[-1].id: story}
 
 
+async def test_events_have_the_answer_once(deciding: Deciders, scripted_openai: ScriptedOpenAI):
+    story = "Once upon a time there was a pear <think>or an apple</think>that sang."
+    scripted_openai.script(story)
+    async with session(deciding) as talk:
+        given: Any = {"messages": [HumanMessage("Tell me a story")]}
+        events = [one async for one in talk.graph.astream_events(given, talk.config, version="v2")]
+    data = [one["data"] for one in events if one["event"] == "on_chat_model_stream"]
+    assert "".join(one["chunk"].text for one in data) == "Once upon a time there was a pear that sang."
+    assert [one["event"] for one in events].count("on_chat_model_end") == 1
+
+
 async def test_an_aborted_stream_falls_back_to_reflex(scripted_chat: BaseChatModel, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(CutOff("It says app"))
     async with session(by_model(scripted_chat, fallback=True)) as talk:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from inspect import Parameter, getdoc, signature
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.messages import ToolCall as AgentCall
 from langchain_core.messages import ToolMessage
@@ -34,6 +34,9 @@ from packetgate.toolsets.servers.results import StoreContent, to_result_async
 from packetgate.toolsets.servers.server import Server
 from packetgate.toolsets.servers.specs import spec_of
 
+_T = TypeVar("_T", bound=BaseTool | Callable[..., Any])
+_READS = "__packetgate_reads__"
+"""Attribute of a function that changes nothing: the function itself, so that a wrapper counts as a write."""
 HINT_NAMES = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 """MCP names of the annotations that a tool's `metadata` may contain."""
 _MARK = "packetgate_reads"
@@ -172,11 +175,20 @@ def _check_injected(langchain_tool: BaseTool, state: Iterable[str] | None) -> No
                 )
 
 
-def reads(function: BaseTool | Callable[..., Any]) -> BaseTool:
-    """Return a function as a read-only tool, whatever its name says. Other functions count as writes."""
-    langchain_tool = copy(to_langchain_tool(function))
-    langchain_tool.metadata = {**(langchain_tool.metadata or {}), "readOnlyHint": True, _MARK: _Marked("true")}
-    return langchain_tool
+def reads(function: _T) -> _T:
+    """Declare that a function or a LangChain tool only reads, whatever its name says, and return it."""
+    if isinstance(function, BaseTool):
+        declared = copy(function)
+        declared.metadata = {**(declared.metadata or {}), "readOnlyHint": True, _MARK: _Marked("true")}
+        return declared
+    plain = getattr(function, "__func__", function)
+    setattr(plain, _READS, plain)
+    return function
+
+
+def _is_declared_read(function: object) -> bool:
+    plain = getattr(function, "__func__", function)
+    return plain is not None and getattr(plain, _READS, None) is plain
 
 
 def to_langchain_tool(function: BaseTool | Callable[..., Any]) -> BaseTool:
@@ -187,6 +199,11 @@ def to_langchain_tool(function: BaseTool | Callable[..., Any]) -> BaseTool:
     """
     if isinstance(function, BaseTool):
         return function
+    made = _made_tool(function)
+    return reads(made) if _is_declared_read(function) else made
+
+
+def _made_tool(function: Callable[..., Any]) -> BaseTool:
     if not callable(function):
         raise InputError(
             f"{function!r} is not a tool: pass a function, a LangChain tool, a server or the path of an mcp.json"
@@ -231,12 +248,14 @@ def tool_definition(langchain_tool: BaseTool) -> Tool:
         raise InputError(f"{langchain_tool.name!r} cannot be a tool: {error}") from error
     metadata = langchain_tool.metadata or {}
     hints = {name: value for name, value in metadata.items() if name in HINT_NAMES} or _nested_hints(metadata)
+    functions = (getattr(langchain_tool, "func", None), getattr(langchain_tool, "coroutine", None))
+    is_read = isinstance(metadata.get(_MARK), _Marked) or any(map(_is_declared_read, functions))
     return Tool(
         name=langchain_tool.name,
         description=function.get("description") or None,
         input_schema=function["parameters"],
         annotations=ToolAnnotations.model_validate(hints) if hints else None,
-        _meta={_MARK: True} if isinstance(metadata.get(_MARK), _Marked) else None,
+        _meta={_MARK: True} if is_read else None,
     )
 
 
