@@ -31,6 +31,10 @@ PRINTS: dict[str, tuple[tuple[str, ...], tuple[Reply, ...]]] = {
     "changes.py": (("cancelled A-17", "cancelled B-4", "you denied it", "need `order`", "['A-17', 'B-4', 'C-1']"), ()),
     "streaming.py": (("review_selection: ", "A-17 and B-4 are late.", "[('functions.late_orders', 'executed')]"), TURN),
     "checkpointer.py": (("11 pears", "11 plums", "4 messages in the conversation"), ()),
+    "many_tools.py": (
+        ("42 tools: 20 pounds are 3811.76 yen. ['functions.pounds_to_yen']",),
+        (call("functions.pounds_to_yen", amount=20), review(0.95), "20 pounds are 3811.76 yen."),
+    ),
     "subgraph.py": (("{'order': 'A-17'}", "for ada: ", "cancelled A-17"), ()),
     "langgraph_server.py": ((), ()),
     "own_check.py": (("refunded 20.0 euros", "at most 100 euros: ask the owner"), ()),
