@@ -40,11 +40,10 @@ from packetgate.gate.answers import ALREADY_ANSWERED, CALL_CHANGED, decide
 from packetgate.gate.checks import Check
 from packetgate.gate.facts import Facts, RequestedCall
 from packetgate.gate.gate import Gate
-from packetgate.gate.journal import QUESTION_SHOWN, MemoryJournal, entry_for
+from packetgate.gate.journal import QUESTION_SHOWN, Journal, MemoryJournal, entry_for
 from packetgate.gate.proposal import Proposal, StoredProposal
 from packetgate.gate.questions import approval_payload
 from packetgate.graph.event_loops import LoopThread
-from packetgate.graph.journal import journal_at
 from packetgate.graph.server_graph import USER_ID
 from packetgate.graph.settings import shared_vectors_path
 from packetgate.plugins import installed
@@ -183,7 +182,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         changing = {"allow_write_tools": True, "allow_execute_tools": True}
         run_settings = settings if isinstance(settings, RoutingContext) else {**changing, **(settings or {})}
         self.settings = routing_context(run_settings)
-        database = journal_at(journal) if journal is not None else MemoryJournal()
+        database = _journal_at(journal) if journal is not None else MemoryJournal()
         self._preferences = load_preferences(Path(policy)) if policy else Preferences()
         self._specs = {tool.name: langchain_tool_spec(SERVER, tool) for tool in self.tools}
         self._catalogue = self._catalogue_of(self._specs.values())
@@ -663,6 +662,12 @@ class _Step:
             else:
                 messages.append(_unrun_message(call, proposal, refusals + len(messages)))
         return {"messages": messages, "gated": gated, "labels": labels}
+
+
+def _journal_at(place: str | Path) -> Journal:
+    from packetgate.graph.journal import journal_at  # slow to load
+
+    return journal_at(place)
 
 
 def _payload(proposals: Iterable[Proposal], problem: str = "") -> dict[str, Any]:
