@@ -35,6 +35,7 @@ EXTRAS = {
 PARTS = {
     "fastmcp-slim": "fastmcp",
     "langgraph-api": "langgraph-cli",
+    "langgraph-prebuilt": "langgraph",
     "langgraph-sdk": "langgraph",
     "mcp-types": "mcp",
     "pydantic-core": "pydantic",
