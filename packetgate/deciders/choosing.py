@@ -13,6 +13,7 @@ from packetgate.deciders.protocols import Decider, Deciders, Decision, Tools
 from packetgate.models.pool import ModelSource
 from packetgate.models.transport import one_turn
 from packetgate.plugins import Plugins, installed
+from packetgate.prompts.rendering import load_prompts
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, ModelError, UnansweredError
 from packetgate.state.packet import CognitionPacket
@@ -47,6 +48,7 @@ def language_deciders(
     from packetgate.deciders.language.review import review_by_model, skipping_harmless_calls
     from packetgate.deciders.language.selection import select_by_model
 
+    load_prompts()
     plugins = plugins or installed()
     plugged: Deciders | None = plugins.part("deciders")
     advisers = Advisers.of(plugins)

@@ -15,6 +15,13 @@ def render(name: str, **fields: str) -> str:
     return _template(name).substitute(fields)
 
 
+def load_prompts() -> None:
+    """Read all prompts, so that `render` reads no file on an event loop."""
+    for file in files(__package__).iterdir():
+        if file.name.endswith(".md"):
+            _template(file.name.removesuffix(".md"))
+
+
 @cache
 def _template(name: str) -> Template:
     return Template(files(__package__).joinpath(f"{name}.md").read_text(encoding="utf-8").strip())
