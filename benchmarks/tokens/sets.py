@@ -95,4 +95,4 @@ async def filesystem() -> Measured:
             problems = "; ".join(one.problem for one in hub.health() if one.problem)
     if not catalogue:
         raise InputError(f"{FILESYSTEM} gave no tools: {problems or 'it did not start in time'}")
-    return Measured("filesystem", catalogue, FILE_REQUESTS, goal=0.6)
+    return Measured("filesystem", catalogue, FILE_REQUESTS, goal=1.0)
