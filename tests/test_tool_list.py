@@ -18,7 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from packetgate.middleware import MAX_TOOLS, SEARCH, PacketgateMiddleware
 from packetgate.state.errors import ConfigError
-from packetgate.toolsets.servers.functions import reads
+from packetgate.toolsets.servers.functions import reads, to_langchain_tool
 
 THINGS = "river mountain recipe invoice poem planet train museum song bird ticket order flight hotel parcel".split()
 PLACES = "library garden station harbour office school theatre market hospital factory airport castle park bank".split()
@@ -38,7 +38,7 @@ def lookup(thing: str, place: str) -> BaseTool:
         return f"{name} is found"
 
     look.__name__, look.__doc__ = f"find_{thing}_{place}", f"Finds a {thing} of the {place} by its name."
-    return reads(look)
+    return to_langchain_tool(reads(look))
 
 
 def lookups(number: int) -> list[BaseTool]:
