@@ -373,10 +373,17 @@ async def test_a_stopped_change_under_a_parent_is_asked_about(word: str, runs: i
         await started.wait()
         run.cancel()
         await asyncio.wait([run])
-        asked = await app().ainvoke(None, config)
-        assert "it is not known whether it finished" in asked["__interrupt__"][0].value["action_requests"][0]["about"]
+        for _ in range(3):
+            asked = await app().ainvoke(None, config)
+            about = asked["__interrupt__"][0].value["action_requests"][0]["about"]
+            assert "it is not known whether it finished" in about
+            assert len(made) == 1
+        unnamed = await app().ainvoke(Command(resume="approve"), config)
+        question = unnamed["__interrupt__"][0].value
+        assert "the reply must name it" in question["problem"]
         assert len(made) == 1
-        done = await app().ainvoke(Command(resume=word), config)
+        reply = {"question_id": question["question_id"], "decisions": [{"type": word}]}
+        done = await app().ainvoke(Command(resume=reply), config)
     assert "__interrupt__" not in done
     assert len(made) == runs
 

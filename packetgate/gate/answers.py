@@ -22,6 +22,10 @@ from packetgate.tools.risk.call import with_risk
 CALL_CHANGED = "the tool, its server or the call changed after you were asked"
 ALREADY_ANSWERED = "this question was already answered"
 EXPIRED = "the question expired before it was answered"
+NAME_THE_QUESTION = (
+    "this is not the first question of the turn, so the reply must name it:"
+    ' {"question_id": "...", "decisions": [{"type": "approve"}]}'
+)
 MIN_ID_DIGITS = 8
 """Minimum number of leading digits by which a reply may name a question."""
 
@@ -87,22 +91,21 @@ def for_new_review(proposal: Proposal) -> Proposal:
     )
 
 
+def names_question(reply: Any, question: OpenQuestion) -> bool:
+    """Whether a reply, or one of its decisions, names this question by its id."""
+    return any(_is_id_of(named, question) for named in _named_questions(reply))
+
+
 def check_reply_target(reply: Any, question: OpenQuestion, waiting: tuple[ToolCall, ...]) -> None:
     """Raise RequestError if a reply names another question, or approves another call."""
-    decisions = reply.get("decisions") if isinstance(reply, dict) else reply
-    decisions = (
-        [decision for decision in decisions if isinstance(decision, dict)] if isinstance(decisions, list) else []
-    )
-    for part in (reply, *decisions):
-        named = part.get("question_id") if isinstance(part, dict) else None
-        is_this = len(str(named)) >= MIN_ID_DIGITS and question.question_id.startswith(str(named))
-        if named is not None and not is_this:
+    for named in _named_questions(reply):
+        if not _is_id_of(named, question):
             raise RequestError(
                 f"this reply names question {named}, but question {question.question_id} is open: name "
                 "the open question, or none",
                 Code.OTHER_QUESTION,
             )
-    for part, call in zip(decisions, waiting, strict=False):
+    for part, call in zip(_decisions(reply), waiting, strict=False):
         approved = part.get("args") if part.get("type") in ("accept", "approve") else None
         if isinstance(approved, dict) and (approved.get("action"), approved.get("args")) != (
             call.tool_name,
@@ -110,6 +113,20 @@ def check_reply_target(reply: Any, question: OpenQuestion, waiting: tuple[ToolCa
         ):
             message = f"the reply approves another call than the waiting call of {call.tool_name}: approve it unchanged"
             raise RequestError(message, Code.OTHER_CALL)
+
+
+def _decisions(reply: Any) -> list[dict[str, Any]]:
+    decisions = reply.get("decisions") if isinstance(reply, dict) else reply
+    return [one for one in decisions if isinstance(one, dict)] if isinstance(decisions, list) else []
+
+
+def _named_questions(reply: Any) -> list[Any]:
+    parts = [reply, *_decisions(reply)]
+    return [part["question_id"] for part in parts if isinstance(part, dict) and part.get("question_id") is not None]
+
+
+def _is_id_of(named: Any, question: OpenQuestion) -> bool:
+    return len(str(named)) >= MIN_ID_DIGITS and question.question_id.startswith(str(named))
 
 
 def _replies_in_words(text: str, question: OpenQuestion, waiting: tuple[ToolCall, ...]) -> list[CallReply]:

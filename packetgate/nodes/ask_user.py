@@ -3,15 +3,20 @@
 from typing import Any
 
 from langchain_core.messages import HumanMessage
-from langgraph.errors import GraphInterrupt
 from langgraph.runtime import ExecutionInfo, Runtime
 from langgraph.types import interrupt
 
 from packetgate.deciders.packets import facts_of, proposal_of, update_of
 from packetgate.deciders.replies import ReplyReader, TypedReply
-from packetgate.gate.answers import ALREADY_ANSWERED, EXPIRED, check_reply_target, for_new_review
+from packetgate.gate.answers import (
+    ALREADY_ANSWERED,
+    EXPIRED,
+    NAME_THE_QUESTION,
+    check_reply_target,
+    for_new_review,
+    names_question,
+)
 from packetgate.gate.gate import Gate
-from packetgate.gate.journal import QUESTION_SHOWN, Journal, entry_for
 from packetgate.gate.proposal import Proposal
 from packetgate.gate.questions import approval_payload, text_payload
 from packetgate.gate.replies import parse_answer, reply_text
@@ -42,7 +47,7 @@ async def ask_user(
     if question is None:
         raise ValueError("ask_user runs only with an open question")
     typed = question.reply
-    reply = typed or await _shown_reply(packet, question, runtime.execution_info, gate.journal)
+    reply = typed or _reply_to(packet, question, runtime.execution_info)
     catalogue = await toolbox.catalogue()
     proposal = proposal_of(packet, facts_of(packet, catalogue, runtime.execution_info))
     try:
@@ -69,26 +74,19 @@ async def ask_user(
         return _ask_again(packet, question, ALREADY_ANSWERED)
 
 
-async def _shown_reply(
-    packet: CognitionPacket, question: OpenQuestion, execution: ExecutionInfo | None, journal: Journal
-) -> Any:
-    """Interrupt with the question, and return the reply that came after it was shown.
+def _reply_to(packet: CognitionPacket, question: OpenQuestion, execution: ExecutionInfo | None) -> Any:
+    """Interrupt with the question, and return its reply.
 
-    After a crash, LangGraph gives a parent's node again the replies to questions that the node asked before.
+    LangGraph gives a parent's node the last reply again, whenever the parent goes on without a new one. So under a
+    parent, a reply to a later question of the turn counts only if it names the question.
     """
-    payload = _payload(packet, question)
     if not runs_in_parent(execution):
-        return interrupt(payload)
-    shown = await journal.call_entries(packet.header.packet_id, question.question_id)
-    count, last = 0, int(str(shown[-1].entry.detail["earlier_replies"])) if shown else None
-    try:
-        while last is None or count <= last:
-            reply = interrupt(payload)
-            count += 1
-    except GraphInterrupt:
-        entry = entry_for(packet.header, QUESTION_SHOWN, question.question_id, {"earlier_replies": count})
-        await journal.record(entry)
-        raise
+        return interrupt(_payload(packet, question))
+    if not (packet.governance.approvals or packet.content.clarifications):
+        return interrupt(_payload(packet, question))
+    payload = _payload(packet, question, question.problem or NAME_THE_QUESTION)
+    while not names_question(reply := interrupt(payload), question):
+        pass
     return reply
 
 
