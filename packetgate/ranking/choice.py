@@ -223,7 +223,8 @@ class _TokenBudget:
 
     def show_whole_catalogue(self) -> bool:
         """Show all tools in full if they fit, and return whether they do."""
-        if len(self._catalogue) > self._request.size:
+        before = self._request.offered  # a session that began with a choice goes on with it
+        if len(self._catalogue) > self._request.size or (before and self._catalogue.keys() - {*before}):
             return False
         total, limit = 0, min(self.budget, self._request.tokens.max_tool_tokens or self.budget)
         for name in self._catalogue:

@@ -250,7 +250,9 @@ def test_a_catalogue_that_fits_is_shown_whole_in_order_of_name():
         (name, "full", "whole") for name in sorted(MANY)
     ]
     slow = TokenCounter(ESTIMATE.count, is_exact=True, max_tool_tokens=whole - 1)
-    for less in ({"size": len(MANY) - 1}, {"token_budget": whole - 1}, {"tokens": slow}):
+    some, all_ = [*MANY][:3], [*MANY]
+    assert {one.reason for one in chosen_by(wanted("xyzzy", size=128, token_budget=whole, offered=all_))} == {"whole"}
+    for less in ({"size": len(MANY) - 1}, {"token_budget": whole - 1}, {"tokens": slow}, {"offered": some}):
         entries = chosen_by(wanted("xyzzy", **{"size": len(MANY), "token_budget": whole, **less}))
         assert "whole" not in {one.reason for one in entries}
 
