@@ -53,7 +53,7 @@ def language_deciders(
     plugged: Deciders | None = plugins.part("deciders")
     advisers = Advisers.of(plugins)
     plain = plain_deciders(beside_model=True)
-    rules = plugged or plain if fallback else plain
+    rules = (plugged or plain) if fallback else plain
     select = partial(select_by_model, lite, store=store, prime=prime, advisers=advisers)
     respond = partial(respond_by_model, prime, store=store, advisers=advisers)
     return Deciders(
@@ -85,9 +85,8 @@ def in_one_turn(
 
     Args:
         fallback: decides if the model gives no usable answer.
-        decides_unanswered: whether `fallback` also decides if the model does not answer.
-
-    The decider raises `ModelError` if the model does not answer.
+        decides_unanswered: whether `fallback` also decides if the model does not answer; otherwise, the decider raises
+            `ModelError`.
     """
 
     async def decide(packet: CognitionPacket, tools: Tools, context: RoutingContext) -> Decision:

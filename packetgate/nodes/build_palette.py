@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from itertools import islice
 
 from langgraph.runtime import Runtime
@@ -10,7 +11,7 @@ from langgraph.store.base import BaseStore
 from packetgate.deciders.choosing import token_counter
 from packetgate.deciders.commands import UNDO_TOOL, is_command
 from packetgate.models.pool import ModelSource
-from packetgate.ranking.choice import Palette, PaletteRequest, choose_palette
+from packetgate.ranking.choice import Palette, PaletteRequest, ranked_palette, whole_palette
 from packetgate.ranking.learning import LearnedUses
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
@@ -42,27 +43,26 @@ async def build_palette(
     before = {entry.tool_name for entry in packet.context.palette if entry.reason == "recent"}
     recent = tuple(name for name in packet.context.recent_tools if name not in used_now - before)
     catalogue, counter = await toolbox.catalogue(), await token_counter(lite)
-    palette = await asyncio.to_thread(
-        choose_palette,
-        PaletteRequest(
-            words=packet.content.user_words,
-            access=packet.intent.access,
-            size=settings.palette_size,
-            token_budget=settings.palette_token_budget,
-            context_type=packet.context.context_type,
-            person=packet.header.person,
-            subject=packet.context.subject,
-            recent=recent,
-            offered=packet.context.offered_tools,
-            described=routing.described_tools,
-            missed=routing.missed_tools,
-            seen=packet.context.palette_names if routing.palette_widened and not guarded else (),
-            guarded=guarded,
-            tokens=counter,
-            learned=await learned(packet, runtime.store) if learned else None,
-        ),
-        catalogue,
+    request = PaletteRequest(
+        words=packet.content.user_words,
+        access=packet.intent.access,
+        size=settings.palette_size,
+        token_budget=settings.palette_token_budget,
+        context_type=packet.context.context_type,
+        person=packet.header.person,
+        subject=packet.context.subject,
+        recent=recent,
+        offered=packet.context.offered_tools,
+        described=routing.described_tools,
+        missed=routing.missed_tools,
+        seen=packet.context.palette_names if routing.palette_widened and not guarded else (),
+        guarded=guarded,
+        tokens=counter,
     )
+    palette = await asyncio.to_thread(whole_palette, request, catalogue)
+    if palette is None:  # only a choice needs what was learned
+        request = replace(request, learned=await learned(packet, runtime.store) if learned else None)
+        palette = await asyncio.to_thread(ranked_palette, request, catalogue)
     servers = toolbox.health()
     context = packet.context.changed(
         palette=palette.entries,

@@ -93,9 +93,13 @@ class Palette:
 def choose_palette(request: PaletteRequest, catalogue: Catalogue) -> Palette:
     """Return a palette of at most `size` tools within the token budget; at least one if the catalogue has tools.
 
-    A catalogue that fits is shown whole. Learned uses may reorder and add tools. A tool that would be chosen without
-    them is still named, even beyond size and budget; so are the tools that were offered before.
+    A catalogue that fits is shown whole.
     """
+    return whole_palette(request, catalogue) or ranked_palette(request, catalogue)
+
+
+def whole_palette(request: PaletteRequest, catalogue: Catalogue) -> Palette | None:
+    """Return a palette of all tools in full; None if they do not fit."""
     budget = _TokenBudget(request, catalogue)
     if budget.show_whole_catalogue():
         entries = tuple(
@@ -103,6 +107,15 @@ def choose_palette(request: PaletteRequest, catalogue: Catalogue) -> Palette:
             for name, spec in catalogue.items()
         )
         return Palette(entries, budget.spent)
+    return None
+
+
+def ranked_palette(request: PaletteRequest, catalogue: Catalogue) -> Palette:
+    """Return a palette of the tools that fit the request best, as `choose_palette` does.
+
+    Learned uses may reorder and add tools. A tool that would be chosen without them is still named, even beyond size
+    and budget; so are the tools that were offered before.
+    """
     return _with_offered_tools(_best_palette(request, catalogue), request, catalogue)
 
 
@@ -298,7 +311,7 @@ def _with_offered_tools(palette: Palette, request: PaletteRequest, catalogue: Ca
     """Return a palette that also has the tools that were offered before, in full."""
     budget, chosen = _TokenBudget(request, catalogue), {entry.tool_name: entry for entry in palette.entries}
     tokens = palette.tokens
-    for name in filter(catalogue.__contains__, request.offered):
+    for name in [name for name in request.offered if name in catalogue]:
         before = chosen.get(name)
         tokens += budget.tokens(name, "full") - budget.tokens(name, before.detail if before else None)
         new = PaletteEntry(tool_name=name, detail="full", reason="offered", risk=catalogue[name].risk)

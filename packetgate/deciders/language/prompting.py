@@ -94,12 +94,14 @@ def tool_offer(
     entries = {entry.tool_name: entry for entry in packet.context.palette if entry.tool_name in catalogue}
     kept = [name for name in packet.context.offered_tools if name in entries]
     wanted = sorted(_full_tools(model, packet, catalogue, entries, advisers))
-    best = sorted(wanted, key=lambda name: (entries[name].reason not in _REQUIRED, -entries[name].score))
-    needed = {name for at, name in enumerate(best) if at < MIN_FULL_TOOLS or entries[name].reason in _REQUIRED}
-    names = kept if needed <= {*kept} else [*dict.fromkeys([*kept, *wanted])]
-    most = min(_MAX_OFFER_TOKENS, (model.context_size or 2 * _MAX_OFFER_TOKENS) // 2)
-    if kept and (len(names) > _MAX_FULL_TOOLS or _tokens(model, catalogue, names) > most):
-        names = wanted
+    required = [name for name in wanted if entries[name].reason in _REQUIRED]
+    best = sorted(wanted, key=lambda name: (name not in required, -entries[name].score))[:MIN_FULL_TOOLS]
+    names = kept
+    if not {*best, *required} <= {*kept}:
+        names = [*dict.fromkeys([*kept, *wanted])]
+        most = min(_MAX_OFFER_TOKENS, (model.context_size or 2 * _MAX_OFFER_TOKENS) // 2)
+        if kept and (len(names) > _MAX_FULL_TOOLS or _tokens(model, catalogue, names) > most):
+            names = wanted
     specs = tuple(catalogue[name] for name in names)
     tools = [ASK_USER_TOOL, *(offered_tool(spec, _offered_name(model, spec)) for spec in specs)]
     rest = sorted(entries.keys() - {*names}, key=lambda name: (-entries[name].score, name))
