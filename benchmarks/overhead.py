@@ -1,7 +1,8 @@
 """Measure the overhead of a turn: models and the tool that is read answer at once.
 
 Two other graphs do the same turn. One is LangChain's `create_agent` with `LLMToolSelectorMiddleware`,
-`HumanInTheLoopMiddleware` and `ToolCallLimitMiddleware`, for the same request and tools. The other is a LangGraph graph
+`HumanInTheLoopMiddleware` and `ToolCallLimitMiddleware`, for the same request and tools, and without the selector
+("HumanInTheLoopMiddleware alone"). The other is a LangGraph graph
 with as many empty nodes as Packetgate's graph runs. All graphs run in turns in one process, with `durability="sync"`,
 as in Packetgate's connectors. Packetgate has its store and journal in the database of its checkpoints, as in a
 terminal. The others use LangGraph's savers with the documented settings.
@@ -58,7 +59,8 @@ WARM_UP = 3
 PATIENCE_S = 15.0
 """Longest time for a row. A slower row is measured only a few times."""
 DURABILITY = "sync"
-GOALS = {"create_agent": 1.0, "empty nodes": 1.5}
+APPROVALS = "HumanInTheLoopMiddleware alone"
+GOALS = {"create_agent": 1.0, APPROVALS: 2.0, "empty nodes": 1.5}
 GROWTH_GOAL = 1.2
 REFLEX_GOAL = 2.0
 APPROVALS_GOAL = 1.15
@@ -204,11 +206,15 @@ class Place:
 
 
 async def beside_peers(place: Place, runs: int, name: str, tools: int) -> AsyncIterator[Ratio]:
-    """Yield the ratios of a turn with `tools` tools to LangChain's agent and to empty nodes."""
-    ours, theirs = await place.reading(tools), await place.theirs(tools)
+    """Yield the ratios of a turn with `tools` tools to LangChain's agents and to empty nodes."""
+    ours, theirs, asking = (
+        await place.reading(tools),
+        await place.theirs(tools),
+        await place.theirs(tools, selects=False),
+    )
     await ours.turn()
     floor = await place.empty(ours.nodes)
-    sides = {"packetgate": ours.turn, "create_agent": theirs.turn, "empty nodes": floor.turn}
+    sides = {"packetgate": ours.turn, "create_agent": theirs.turn, APPROVALS: asking.turn, "empty nodes": floor.turn}
     took = await interleaved(sides, runs, WARM_UP if tools < MOST else 1, PATIENCE_S)
     for beside, goal in GOALS.items():
         notes = ours.notes if beside == "empty nodes" else {}
@@ -255,7 +261,7 @@ async def gates(place: Place, runs: int, name: str, tools: int) -> AsyncIterator
     sides = {"ours": ours.turn, "theirs": theirs.turn, "asking": asking.turn}
     took = await interleaved(sides, runs, WARM_UP, PATIENCE_S)
     yield Ratio(name, took["ours"], took["theirs"], GOALS["create_agent"], "create_agent")
-    yield Ratio(name, took["ours"], took["asking"], APPROVALS_GOAL, "HumanInTheLoopMiddleware alone")
+    yield Ratio(name, took["ours"], took["asking"], APPROVALS_GOAL, APPROVALS)
 
 
 Row = Callable[[Place, int, str], AsyncIterator[Ratio]]

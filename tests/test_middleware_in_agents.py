@@ -246,6 +246,13 @@ def test_a_tool_from_elsewhere_is_a_write_that_is_asked_about(way: Any, decision
     assert (told(state)[0][0] == "7 euros") is (decision == "approve")
 
 
+def test_a_tool_that_a_later_middleware_adds_is_refused_with_the_way_out() -> None:
+    box = Mailbox()
+    agent = agent_of(ScriptedModel(steps=[[MIA]]), [], [PacketgateMiddleware(), RunTime(box.tools[0])])
+    assert "list it before PacketgateMiddleware" in told(say(agent))[0][0]
+    assert box.sent == []
+
+
 def test_a_marked_read_from_elsewhere_runs() -> None:
     @reads
     def run_report(name: str) -> str:

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from contract.model import ScriptedModel
 from langchain.agents import create_agent
-from langchain.agents.middleware import ProviderToolSearchMiddleware
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ProviderToolSearchMiddleware
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.config import get_config
 
 from packetgate.middleware import MAX_TOOLS, SEARCH, PacketgateMiddleware
 from packetgate.state.errors import ConfigError
@@ -89,6 +90,26 @@ def test_a_search_puts_tools_on_the_list() -> None:
     assert second[: len(first)] == first
     assert third == second
     assert told(state)[1] == "x is found"
+
+
+class Tenants(AgentMiddleware[Any, Any, Any]):
+    """Adds one tool to each request, another for each thread."""
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Any) -> Any:
+        thread = get_config()["configurable"]["thread_id"]
+        return handler(request.override(tools=[*request.tools, lookup("contract", thread)]))
+
+
+def test_threads_that_alternate_find_their_own_tools() -> None:
+    search = (SEARCH, {"query": "find a contract"})
+    model, middleware = ScriptedModel(steps=[[search], [search]]), [Tenants(), PacketgateMiddleware(lookups(100))]
+    agent = create_agent(model, middleware=middleware, checkpointer=InMemorySaver(), interrupt_before=["tools"])
+    threads: Any = {name: {"configurable": {"thread_id": name}} for name in ("one", "two")}
+    for thread in threads.values():
+        agent.invoke({"messages": [HumanMessage("Find the bird called Anna of the park")]}, thread)
+    found = {name: told(agent.invoke(None, thread))[0] for name, thread in threads.items()}
+    assert {name for name, text in found.items() if f"find_contract_{name}" in text} == {*threads}
+    assert "find_contract_two" not in found["one"]
 
 
 def test_a_tool_that_is_not_on_the_list_is_refused_and_then_listed() -> None:
