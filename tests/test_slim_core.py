@@ -73,7 +73,7 @@ def test_a_router_works_without_the_optional_packages():
     assert approved == "B-4 is cancelled. ['B-4']"
     assert typed == "functions.list_late_orders ():"
     assert "True ['B-4']" in rest
-    assert rest[-1].startswith("This needs a language model, and none is configured: `packetgate init`")
+    assert rest[-1].startswith("This needs a language model, and none is configured: `create_router(model=...)`")
 
 
 @pytest.mark.slow

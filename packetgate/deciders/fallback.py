@@ -33,9 +33,9 @@ from packetgate.tools.text.words import words_of
 TYPED = "you typed this call"
 PLAIN_READ = "the request only asks to read this"
 NO_MODEL = (
-    "This needs a language model, and none is configured: `packetgate init` finds one, or name one with --lite and"
-    " --prime. `pip install 'packetgate[reflex]'` adds rules that read simple requests without a model. Without both,"
-    " type a call, such as `/ai.read path=README.md`, or `read README.md`."
+    "This needs a language model, and none is configured: {}. `pip install 'packetgate[reflex]'` adds rules that read"
+    " simple requests without a model. Without both, type a call, such as `/ai.read path=README.md`, or"
+    " `read README.md`."
 )
 NO_ANSWER = "The language model gave no usable answer, and nothing else can read this request."
 _BUILT_IN_READ = "ai.read"
@@ -104,9 +104,8 @@ async def respond_plainly(
     packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext, *, beside_model: bool = False
 ) -> Answer:
     """Return each call's result, and why other calls did not run; without a call, what can be typed."""
-    without = partial(
-        answer_without_tools, packet.content.original_prompt, catalogue, NO_ANSWER if beside_model else NO_MODEL
-    )
+    no_match = NO_ANSWER if beside_model else NO_MODEL.format(packet.header.switch_hints.model)
+    without = partial(answer_without_tools, packet.content.original_prompt, catalogue, no_match)
     return await asyncio.to_thread(plain_answer, packet, without)
 
 

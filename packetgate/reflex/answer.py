@@ -24,13 +24,13 @@ def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
     def without_calls() -> str:
         if only_forbids and packet.tool_routing is None:
             return "Nothing was done, as you asked."
-        no_match = "" if is_small_talk(request) else _no_match(request, catalogue)
+        no_match = "" if is_small_talk(request) else _no_match(request, catalogue, packet.header.switch_hints.model)
         return answer_without_tools(request, catalogue, no_match)
 
     return plain_answer(packet, without_calls, reports_servers=not only_forbids)
 
 
-def _no_match(request: str, catalogue: Catalogue) -> str:
+def _no_match(request: str, catalogue: Catalogue, how: str) -> str:
     unknown = [f'"{word}"' for word in ranking_of(catalogue).unknown_words(request)]
-    text = "No tool matches this request, and no language model is configured (--lite, --prime)."
+    text = f"No tool matches this request, and no language model is configured: {how}."
     return f"{text} Unknown words: {', '.join(unknown[:LISTED])}." if unknown else text

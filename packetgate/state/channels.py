@@ -7,12 +7,17 @@ PROXY = "proxy"
 """Origin of calls that came through the proxy."""
 
 
+MODEL_COMMANDS = "`packetgate init` finds one, or name one with --lite and --prime"
+"""How the user of a command names a model."""
+
+
 class SwitchHints(Section):
-    """How a connector's user switches on writes and commands, and reads the rest of a long result."""
+    """How a connector's user switches on writes and commands, reads the rest of a long result, and names a model."""
 
     write: str = "`allow_write_tools` switches them on"
     execute: str = "`allow_execute_tools` switches them on"
     rest: str = "ask for a part of it, such as its lines 101 to 200"
+    model: str = "`create_router(model=...)` takes one"
 
     def for_risk(self, risk: Risk) -> str:
         """Return the hint for a risk; empty for reads."""
@@ -21,7 +26,8 @@ class SwitchHints(Section):
     @classmethod
     def from_commands(cls, write: str, execute: str, rest: str) -> "SwitchHints":
         """Return the hints of a connector with these two commands."""
-        return cls(write=f"`{write}` switches them on", execute=f"`{execute}` switches them on", rest=rest)
+        on = "`{}` switches them on"
+        return cls(write=on.format(write), execute=on.format(execute), rest=rest, model=MODEL_COMMANDS)
 
 
 SLASH_COMMANDS = frozenset("/attach /commands /continue /help /quit /reset /rest /why /writes".split())
