@@ -414,7 +414,7 @@ def create_router(
         settings=context,
         loop=loop,
         checks=[*plugged.parts("checks"), *checks],
-    ).compile(name=name)
+    ).compile(checkpointer=True, name=name)  # True: a parent's, which keeps the packet from turn to turn
     session_graph = graph.copy(
         {
             "checkpointer": async_saver(checkpointer) if checkpointer else InMemorySaver(serde=PacketSerializer()),

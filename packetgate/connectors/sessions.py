@@ -78,9 +78,8 @@ class SessionState:
             check_version(header.version if isinstance(header, Header) else header.get("version", 0))
         interrupt = next(iter(snapshot.interrupts), None)
         question = question_of(interrupt) if interrupt else None
-        fields = {name: value for name, value in values.items() if name in CognitionPacket.model_fields}
         try:
-            packet = CognitionPacket.model_validate(fields, extra="ignore")
+            packet = CognitionPacket.model_validate(values)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])

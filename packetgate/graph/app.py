@@ -1,4 +1,4 @@
-"""The exported graph for LangGraph servers and Studio. It has no checkpointer, because the server adds its own."""
+"""The exported graph for LangGraph servers, Studio and parent graphs, which bring the checkpointer."""
 
 import logging
 from functools import partial
@@ -30,6 +30,6 @@ graph = ServerGraph.from_graph(
         LoopTools(partial(make_hub, _settings, _config)),
         _settings.usage_days,
         open_journal(_settings),
-    ).compile(name="packetgate"),
+    ).compile(checkpointer=True, name="packetgate"),
     _results,
 )

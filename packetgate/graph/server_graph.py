@@ -14,7 +14,7 @@ from langgraph.types import Command, StateUpdate
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import PacketgateError, RequestError
 from packetgate.state.packet import CognitionPacket, TurnInput, check_update, request_in
-from packetgate.state.private_names import is_nested
+from packetgate.state.private_names import CHECKPOINTER, is_nested
 from packetgate.state.request import TurnRequest, check_reply
 from packetgate.tools.attached.parts import extract_files
 from packetgate.tools.text.result_store import ResultStore
@@ -45,6 +45,17 @@ class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
         vars(copy).update(vars(graph), results=results, settings=settings)
         return copy
 
+    def stream(self, turn_input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:  # type: ignore[override]
+        """Run the graph from sync code."""
+        return super().stream(turn_input, self._root_config(config), **options)
+
+    def _root_config(self, config: RunnableConfig | None) -> RunnableConfig:
+        """Return the configuration of a run; a run without a parent and a checkpointer stores nothing."""
+        configurable = dict((config or {}).get("configurable", {}))
+        if self.checkpointer is True:
+            configurable.setdefault(CHECKPOINTER, None)
+        return {**(config or {}), "configurable": configurable}
+
     async def astream(  # type: ignore[override]
         self, turn_input: Any, config: RunnableConfig | None = None, **options: Any
     ) -> AsyncGenerator[Any]:
@@ -53,12 +64,13 @@ class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
         Raises:
             PacketgateError: also a ValueError, because a server shows only the class of other errors.
         """
-        configurable = dict((config or {}).get("configurable", {}))
+        config = self._root_config(config)
+        configurable = config["configurable"]
         with nullcontext() if is_nested(configurable) else _raise_value_errors():
             if not is_nested(configurable):
-                if self.checkpointer is None:  # a server gives an id to runs without a thread; they cannot be resumed
+                if configurable.get(CHECKPOINTER, self.checkpointer) is None:
+                    # a server gives an id to runs without a thread; they cannot be resumed
                     configurable.pop("thread_id", None)
-                    config = {**(config or {}), "configurable": configurable}
                 of_run = routing_context(options.get("context"))
                 if self.settings is not None:
                     given = {name: getattr(of_run, name) for name in of_run.model_fields_set}

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage, RemoveMessage, ToolCa
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from packetgate.gate.questions import CLARIFY
-from packetgate.state.packet import CognitionPacket, PacketUpdate
+from packetgate.state.packet import RESULT_LABELS, CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall as PacketCall
 from packetgate.state.sections import ApprovalOutcome, OpenQuestion
 from packetgate.state.transitions import ToolExecutionStatus
@@ -88,7 +88,8 @@ def _made_call(call: ToolCall, ended: PacketCall | None) -> ToolCall:
 
 def _result_message(call: ToolCall, ended: PacketCall) -> ToolMessage:
     message = _tool_message(call, ended.result_text, is_error=ended.status in _ERRORS)
-    return message.model_copy(update={"artifact": ended.result and ended.result.artifact})
+    labels = {RESULT_LABELS: [one.label.value for one in ended.labels]}
+    return message.model_copy(update={"artifact": ended.result and ended.result.artifact, "additional_kwargs": labels})
 
 
 def _messages(before: CognitionPacket, after: CognitionPacket) -> list[AnyMessage]:
@@ -171,4 +172,5 @@ def _tool_message(call: ToolCall, text: str, *, is_error: bool = False) -> ToolM
         name=call["name"],
         tool_call_id=call["id"] or "",
         status="error" if is_error else "success",
+        additional_kwargs={RESULT_LABELS: []},
     )

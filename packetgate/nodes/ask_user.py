@@ -80,8 +80,8 @@ def _reply_to(packet: CognitionPacket, question: OpenQuestion, execution: Execut
     LangGraph gives a parent's node the last reply again, whenever the parent goes on without a new one. So under a
     parent, a reply to a later question of the turn counts only if it names the question.
     """
-    is_first = not (packet.governance.approvals or packet.content.clarifications)
-    if is_first or not runs_in_parent(execution):
+    was_asked = packet.content.clarifications or any(one.question_id for one in packet.governance.approvals)
+    if not was_asked or not runs_in_parent(execution):
         return interrupt(_payload(packet, question))
     payload = _payload(packet, question, "; ".join(filter(None, [question.problem, NAME_THE_QUESTION])))
     while not names_question(reply := interrupt(payload), question):

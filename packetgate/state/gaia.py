@@ -60,7 +60,7 @@ def from_gaia(packet: str | bytes | Mapping[str, Any], constants: Mapping[str, A
         routing = document.get("tool_routing")
         sections["tool_routing"] = _routing(routing) if isinstance(routing, Mapping) else routing
         sections["governance"] = {"dry_run": settings.is_dry_run, "settings": settings}
-        return CognitionPacket.model_validate(sections, extra="ignore")
+        return CognitionPacket.model_validate(sections)
     except ValidationError as error:
         raise PacketError(f"not a GAIA packet: {first_problem(error)}") from error
     except (ValueError, RecursionError) as error:  # not JSON, or thousands of brackets

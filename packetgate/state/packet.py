@@ -1,6 +1,6 @@
 """The packet: the complete state of one turn."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Annotated, Any, TypedDict
 
@@ -50,6 +50,8 @@ CLIENT_SUPPLIED = "packetgate_told"
 """Key in `additional_kwargs` of messages that the client supplied as history. They are not the user's own words."""
 _MADE_BY = "lc_source"
 """LangChain's key in `additional_kwargs` of messages that a program made, such as a summary of the conversation."""
+RESULT_LABELS = "packetgate_labels"
+"""Key in `additional_kwargs` of a router's tool messages: the labels that the text sets."""
 MODEL_TEXT = "packetgate_words"
 """Key in an answer's `additional_kwargs`: the model's text without the results that are shown below it."""
 
@@ -67,7 +69,7 @@ def is_user_message(message: BaseMessage) -> bool:
 class CognitionPacket(BaseModel):
     """One user turn, from the request to the answer. Each field is a channel of the graph."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True)  # LangGraph's v2 and v3 streams pass all channels
 
     header: Header = Field(default_factory=Header)
     intent: Intent = Field(default_factory=Intent)
@@ -119,7 +121,15 @@ class CognitionPacket(BaseModel):
         supplied = ["a message that the client supplied"] if any(map(is_client_supplied, self.messages)) else []
         sources = [f"the attached {attachment.name}" for attachment in content.attachments] + supplied
         others = (SessionLabel(label=label, source=source) for source in sources for label in FlowLabel)
-        return merged_labels([*self.context.labels, *results, *others])
+        return merged_labels([*self.context.labels, *results, *others, *self._message_labels])
+
+    @property
+    def _message_labels(self) -> Iterator[SessionLabel]:
+        """The labels of tool messages. A message of another agent's tool, which names no labels, sets both."""
+        for message in self.messages:
+            if isinstance(message, ToolMessage):
+                for label in message.additional_kwargs.get(RESULT_LABELS, FlowLabel):
+                    yield SessionLabel(label=FlowLabel(label), source=message.name or "a tool of another agent")
 
     @property
     def conversation(self) -> list[AnyMessage]:
@@ -205,7 +215,7 @@ def read_packet(data: str | bytes) -> CognitionPacket:
         PacketError: the data is not a packet.
     """
     try:
-        return CognitionPacket.model_validate_json(data, extra="ignore")
+        return CognitionPacket.model_validate_json(data)
     except ValidationError as error:
         raise PacketError(f"not a packet: {first_problem(error)}") from error
 

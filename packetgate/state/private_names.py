@@ -10,6 +10,9 @@ from typing import Any
 STRICT_RESUME = "__pregel_strict_resume"
 """LangGraph's `configurable` key that refuses replies to closed interrupts."""
 
+CHECKPOINTER = "__pregel_checkpointer"
+"""LangGraph's `configurable` key of the checkpointer that a run uses; None: no checkpointer."""
+
 ERROR_WRITES = frozenset({"__error__", "__error_source_node__"})
 """LangGraph's channels for writes of failed or cancelled tasks."""
 
@@ -43,7 +46,7 @@ def is_streaming_handler(handler: object) -> bool:
 
 def checkpointer_of(config: Mapping[str, Any] | None) -> object:
     """Return the checkpointer that stores a run, whichever graph brought it; None without one."""
-    return (config or {}).get("configurable", {}).get("__pregel_checkpointer")
+    return (config or {}).get("configurable", {}).get(CHECKPOINTER)
 
 
 def call_before_threads_end(call: Callable[[], None]) -> None:
