@@ -227,7 +227,8 @@ class _RouterDoor:
         graph = self.router.graph
         if not self.setup.can_ask:
             return graph.copy({"checkpointer": None})
-        return graph if graph.checkpointer else graph.copy({"checkpointer": self.saver})
+        carries_saver = isinstance(graph.checkpointer, BaseCheckpointSaver)
+        return graph if carries_saver else graph.copy({"checkpointer": self.saver})
 
     def begin(self, steps: Sequence[Step]) -> int:
         """Give the model its script, and return how many calls the office had."""
