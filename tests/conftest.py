@@ -113,7 +113,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _server_of(item: pytest.Item) -> str | None:
     """Return the LangGraph server fixture that a test uses: a start takes seconds."""
-    servers = ("langgraph_server_with_model", "langgraph_server")
+    servers = ("langgraph_server_with_model", "langgraph_server", "own_app")
     return next((server for server in servers if server in item.fixturenames), None)
 
 

@@ -1,8 +1,9 @@
 """`langgraph dev` serves the exported graph with its assistants, and a router of the user's own."""
 
+import json
 import re
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,10 @@ import pytest
 from langgraph_sdk.client import LangGraphClient
 from support.langgraph_server import GRAPH, LangGraphServer, ask, reply, said, serve_own_app
 from support.pages import ROOT
+
+from packetgate.deciders.choosing import reflex_deciders
+from packetgate.graph.building import build_graph
+from packetgate.toolsets.servers.hub import McpHub
 
 
 def test_a_write_runs_after_approval(langgraph_server: LangGraphServer) -> None:
@@ -102,19 +107,48 @@ def test_an_assistant_uses_its_context(langgraph_server: LangGraphServer, name: 
     assert not (langgraph_server.root / "assistant.txt").exists()
 
 
-DESK = "desk"
+DESK, PARENT = "desk", "parent"
+PROGRAM = '''"""A parent graph of the user's own, with a router as a node."""
+
+from typing import Any
+
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph_server import graph
+
+import packetgate
 
 
-@pytest.mark.slow
-def test_a_router_answers_under_langgraph_dev(tmp_path: Path) -> None:
-    folder = tmp_path / "app"
+class State(MessagesState):
+    header: Any
+    context: Any
+    packetgate: str
+
+
+def origin(_: State) -> dict[str, str]:
+    return {"packetgate": packetgate.__file__}
+
+
+parent = StateGraph(State).add_sequence([("origin", origin), ("route", graph)]).add_edge(START, "origin").compile()
+'''
+
+
+@pytest.fixture(scope="module")
+def own_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LangGraphServer]:
+    folder = tmp_path_factory.mktemp("own") / "app"
     folder.mkdir()
     for name in ("langgraph_server.py", "garden_server.py", "mcp.json"):
         shutil.copy(ROOT / "docs" / "recipes" / name, folder)
     section = (ROOT / "docs" / "python.md").read_text().partition("\n## On a LangGraph server\n")[2]
-    (config,) = re.findall(r"```json\n(.*?)```", section.partition("\n## ")[0], re.DOTALL)
-    (folder / "langgraph.json").write_text(config)
+    (config,) = map(json.loads, re.findall(r"```json\n(.*?)```", section.partition("\n## ")[0], re.DOTALL))
+    config["graphs"][PARENT] = "./parent.py:parent"
+    (folder / "langgraph.json").write_text(json.dumps(config))
+    (folder / "parent.py").write_text(PROGRAM)
+    with serve_own_app(folder) as server:
+        yield server
+        assert server.alarms() == []
 
+
+def test_a_router_answers_under_langgraph_dev(own_app: LangGraphServer) -> None:
     async def conversation(client: LangGraphClient) -> Any:
         thread, read = await ask(client, "List the flower beds of the garden", DESK)
         asked = await client.runs.wait(thread, DESK, input=said("Cancel order A-17"))
@@ -124,11 +158,32 @@ def test_a_router_answers_under_langgraph_dev(tmp_path: Path) -> None:
             await client.runs.wait(thread, DESK, command={"update": {"governance": {}}})
         return read, asked, done, dry
 
-    with serve_own_app(folder) as server:
-        read, asked, done, dry = server.talk(conversation)
-        assert server.alarms() == []
+    read, asked, done, dry = own_app.talk(conversation)
     assert "roses" in read["messages"][-1]["content"]
     (request,) = asked["__interrupt__"][0]["value"]["action_requests"]
     assert (request["name"], request["args"]) == ("functions.cancel_order", {"order": "A-17"})
     assert "cancelled A-17" in done["messages"][-1]["content"]
     assert "Dry run" in dry["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize("name", [DESK, PARENT])
+def test_a_turn_of_an_own_app_knows_the_turn_before(own_app: LangGraphServer, name: str) -> None:
+    async def conversation(client: LangGraphClient) -> Any:
+        thread, first = await ask(client, "List the flower beds of the garden", name)
+        asked = await client.runs.wait(thread, name, input=said("Cancel order A-17"))
+        return first, asked, await reply(client, thread, "approve", name)
+
+    first, asked, second = own_app.talk(conversation)
+    assert asked["__interrupt__"]
+    assert "cancelled A-17" in second["messages"][-1]["content"]
+    assert second["header"]["parent_packet_id"] == first["header"]["packet_id"]
+    assert "garden.list_beds" in second["context"]["recent_tools"]
+    if name == PARENT:
+        assert Path(second["packetgate"]).is_relative_to(own_app.log_file.parent), "not from the wheel"
+
+
+@pytest.mark.parametrize("name", [DESK, PARENT])
+def test_the_drawing_of_an_own_app_has_all_stages(own_app: LangGraphServer, name: str) -> None:
+    drawn = own_app.talk(lambda client: client.assistants.get_graph(name, xray=True))
+    names = {node["id"].removeprefix("route:") for node in drawn["nodes"]}
+    assert names >= {*build_graph(reflex_deciders(), McpHub([])).nodes}

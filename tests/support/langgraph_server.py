@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,8 @@ from langgraph_sdk.client import LangGraphClient
 from support.clock_server import Clock
 from support.command_line import COMMAND
 from support.mcp_servers import alive
-from support.programs import descendants
+from support.pages import ROOT
+from support.programs import descendants, missing, require
 from support.scripted_openai import free_port
 
 T = TypeVar("T")
@@ -71,11 +73,27 @@ def serve_langgraph(folder: Path, **environment: str) -> Iterator[LangGraphServe
 
 @contextmanager
 def serve_own_app(folder: Path) -> Iterator[LangGraphServer]:
-    """Start `langgraph dev` in `folder`, which has a `langgraph.json`; the log is kept in its parent folder."""
+    """Start `langgraph dev` with the built wheel in `folder`, which has a `langgraph.json`.
+
+    The log and the installed wheel are kept in its parent folder.
+    """
     command = [str(COMMAND.with_name("langgraph")), "dev", "--no-browser", "--no-reload"]
     path = f"{COMMAND.parent}{os.pathsep}{os.environ['PATH']}"
-    with _serve(command, folder.parent, folder, folder, PATH=path) as server:
+    installed = str(_install_wheel(folder.parent))
+    with _serve(command, folder.parent, folder, folder, PATH=path, PYTHONPATH=installed) as server:
         yield server
+
+
+def _install_wheel(folder: Path) -> Path:
+    """Build the wheel, and return a new folder with it; its dependencies are those of the tests."""
+    installed = folder / "installed"
+    build = ["build", "--wheel", "--out-dir", str(folder), str(ROOT)]
+    install = ["pip", "install", "--no-deps", "--no-index", "--find-links", str(folder), "packetgate"]
+    for command in (build, [*install, "--target", str(installed), "--python", sys.executable]):
+        ended = subprocess.run([require("uv"), *command], capture_output=True, text=True, check=False)
+        if ended.returncode:
+            missing(f"the wheel cannot be made: {ended.stderr}")
+    return installed
 
 
 @contextmanager
