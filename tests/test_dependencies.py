@@ -13,7 +13,7 @@ CHECKOUT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
 PACKAGE = CHECKOUT / "packetgate"
 EXTRAS = {
-    "middleware.py": "agent",
+    "middleware/": "agent",
     "models/llama/": "local",
     "reflex/": "reflex",
     "toolsets/builtin/corpus.py": "reflex",
