@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.pages import ROOT
+from support.programs import require
 from support.prompts import call, first_call, review
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Reply, Token, Tokens
@@ -108,6 +109,18 @@ def test_the_readme_adds_a_model_and_servers(folder: Path, scripted_openai: Scri
     scripted_openai.script(*TURN)
     (folder / "program.py").write_text(re.sub(r"^router = .*\n", router, program, flags=re.MULTILINE))
     assert printed("program.py", folder, scripted_openai) == "A-17 and B-4 are late.\n"
+
+
+@pytest.mark.slow
+def test_a_users_program_passes_strict_type_checking(tmp_path: Path):
+    program = ROOT / "tests" / "support" / "users_program.py"
+    shutil.copy(program, tmp_path)
+    done = subprocess.run(
+        [require("mypy"), "--strict", program.name], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    errors = [line for line in done.stdout.splitlines() if ": error: " in line]
+    lines = len(program.read_text().splitlines())
+    assert [line.split(":")[1] for line in errors] == [str(lines - 1), str(lines)], done.stdout
 
 
 def _readme_programs() -> list[str]:
