@@ -374,7 +374,8 @@ def create_router(
     preferences = (load_preferences(_existing(policy, "policy")) if policy else Preferences()).with_rules(rules)
     config = _config([tool for tool in tools if isinstance(tool, str | Path)], folder, no_tools=not tools)
     kept = ResultStore(home / "results")
-    _check_names(_in_process_servers(tools, kept), config)  # report invalid tools before the first turn
+    in_process = _in_process_servers(tools, kept)
+    _check_names([*(name for name, _ in in_process), *(server.name for server in config.servers)])
 
     ranker: Ranker | None = plugged.part("rankers")
 
@@ -393,7 +394,7 @@ def create_router(
             undo=UndoStore(home / "undo.db"),
             ranker=ranker.kept_in(shared_vectors_path()) if ranker else None,
             other_servers=[
-                *await asyncio.to_thread(_in_process_servers, tools, kept),
+                *(open_server() for _, open_server in in_process),
                 *plugged_servers(plugged, folder),
             ],
         )
@@ -439,29 +440,32 @@ def _existing(file: str | Path, argument: str) -> Path:
     return Path(file)
 
 
-def _check_names(servers: Sequence[Server], config: McpConfig) -> None:
-    names = [*(server.name for server in servers), *(server.name for server in config.servers)]
+def _check_names(names: Sequence[str]) -> None:
     if duplicate := next((name for name in names if names.count(name) > 1), None):
         raise InputError(f"two servers have the name {duplicate!r}: rename one of them")
 
 
-def _in_process_servers(tools: Sequence[Any], kept: ResultStore) -> list[Server]:
-    """Return new servers for the functions, LangChain tools and FastMCP servers among the tools.
+def _in_process_servers(tools: Sequence[Any], kept: ResultStore) -> list[tuple[str, Callable[[], Server]]]:
+    """Return the servers of the functions, LangChain tools and FastMCP servers among the tools: names and factories.
+
+    Event loops share the server of the functions, which has no session.
 
     Args:
-        kept: stores the pictures and files that they return.
+        kept: stores the pictures and files that the tools return.
     """
     from fastmcp import FastMCP
     from fastmcp.client.transports import FastMCPTransport
 
     from packetgate.toolsets.servers.connection import Connection
 
-    functions = [tool for tool in tools if not isinstance(tool, str | Path | FastMCP)]
-    servers: list[Server] = [FunctionServer(FUNCTIONS, functions, kept.keep)] if functions else []
+    servers: list[tuple[str, Callable[[], Server]]] = []
+    if functions := [tool for tool in tools if not isinstance(tool, str | Path | FastMCP)]:
+        function_server = FunctionServer(FUNCTIONS, functions, kept.keep)
+        servers.append((FUNCTIONS, lambda: function_server))
     for tool in tools:
         if isinstance(tool, FastMCP):
-            config = ServerConfig(tool.name, {"trusted": True})
-            servers.append(Connection(config, partial(FastMCPTransport, tool), keep=kept.keep, store_texts=False))
+            config, transport = ServerConfig(tool.name, {"trusted": True}), partial(FastMCPTransport, tool)
+            servers.append((tool.name, partial(Connection, config, transport, keep=kept.keep, store_texts=False)))
     return servers
 
 
