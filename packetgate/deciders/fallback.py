@@ -104,8 +104,9 @@ async def respond_plainly(
     packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext, *, beside_model: bool = False
 ) -> Answer:
     """Return each call's result, and why other calls did not run; without a call, what can be typed."""
-    no_match = NO_ANSWER if beside_model else NO_MODEL.format(packet.header.switch_hints.model)
-    without = partial(answer_without_tools, packet.content.original_prompt, catalogue, no_match)
+    hints = packet.header.switch_hints
+    no_match = NO_ANSWER if beside_model else NO_MODEL.format(hints.model)
+    without = partial(answer_without_tools, packet.content.original_prompt, catalogue, no_match, hints)
     return await asyncio.to_thread(plain_answer, packet, without)
 
 
@@ -184,16 +185,17 @@ def plain_answer(packet: CognitionPacket, without_calls: Callable[[], str], *, r
     )
 
 
-def answer_without_tools(request: str, catalogue: Catalogue, no_match: str) -> str:
+def answer_without_tools(request: str, catalogue: Catalogue, no_match: str, hints: SwitchHints) -> str:
     """Return the answer to a request for which no tool is used: greetings, or `no_match` with the nearest tools."""
     if is_small_talk(request):
-        tools = f"The tools: {', '.join([*catalogue][:LISTED])}. " if catalogue else ""
-        return f"Hello! I route requests to tools. {tools}`packetgate tools` lists all."
+        some = "The tools" if len(catalogue) <= LISTED else "Some tools"
+        tools = f" {some}: {', '.join([*catalogue][:LISTED])}." if catalogue else ""
+        return f"Hello! I route requests to tools.{tools}"
     if not catalogue:
-        return "No tools are connected. `packetgate doctor` shows why; servers are configured in `mcp.json`."
+        return f"No tools are connected: {hints.tools}."
     near = [hit.name for hit in ranking_of(catalogue).rank(request, 3) if hit.terms]
     tools = f"Nearest tools: {', '.join(near)}" if near else f"Some tools: {', '.join(catalogue.interleaved_names[:3])}"
-    return f"{no_match} {tools}; `packetgate tools` lists all."
+    return f"{no_match} {tools}."
 
 
 def _outcome(call: ToolCall, request: str, switch_hints: SwitchHints) -> tuple[str, str]:

@@ -24,8 +24,9 @@ def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
     def without_calls() -> str:
         if only_forbids and packet.tool_routing is None:
             return "Nothing was done, as you asked."
-        no_match = "" if is_small_talk(request) else _no_match(request, catalogue, packet.header.switch_hints.model)
-        return answer_without_tools(request, catalogue, no_match)
+        hints = packet.header.switch_hints
+        no_match = "" if is_small_talk(request) else _no_match(request, catalogue, hints.model)
+        return answer_without_tools(request, catalogue, no_match, hints)
 
     return plain_answer(packet, without_calls, reports_servers=not only_forbids)
 

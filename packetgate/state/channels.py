@@ -7,17 +7,21 @@ PROXY = "proxy"
 """Origin of calls that came through the proxy."""
 
 
-MODEL_COMMANDS = "`packetgate init` finds one, or name one with --lite and --prime"
-"""How the user of a command names a model."""
+BY_COMMAND = {
+    "model": "`packetgate init` finds one, or name one with --lite and --prime",
+    "tools": "`packetgate doctor` shows why; servers are configured in `mcp.json`",
+}
+"""How the user of a command names a model, and connects tools."""
 
 
 class SwitchHints(Section):
-    """How a connector's user switches on writes and commands, reads the rest of a long result, and names a model."""
+    """How a user switches on writes and commands, reads a long result, names a model, and connects tools."""
 
     write: str = "`allow_write_tools` switches them on"
     execute: str = "`allow_execute_tools` switches them on"
     rest: str = "ask for a part of it, such as its lines 101 to 200"
     model: str = "`create_router(model=...)` takes one"
+    tools: str = "`create_router(tools=[...])` takes functions, and files that name servers"
 
     def for_risk(self, risk: Risk) -> str:
         """Return the hint for a risk; empty for reads."""
@@ -27,7 +31,7 @@ class SwitchHints(Section):
     def from_commands(cls, write: str, execute: str, rest: str) -> "SwitchHints":
         """Return the hints of a connector with these two commands."""
         on = "`{}` switches them on"
-        return cls(write=on.format(write), execute=on.format(execute), rest=rest, model=MODEL_COMMANDS)
+        return cls(write=on.format(write), execute=on.format(execute), rest=rest, **BY_COMMAND)
 
 
 SLASH_COMMANDS = frozenset("/attach /commands /continue /help /quit /reset /rest /why /writes".split())

@@ -5,6 +5,7 @@ from support.packets import CONTEXT, FILES, asking, done, packet, with_error, wi
 
 from packetgate.deciders.fallback import MAX_RESULT_CHARS
 from packetgate.reflex.answer import respond_by_reflex
+from packetgate.state.channels import BY_COMMAND, SwitchHints
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import ServerHealth
@@ -109,4 +110,8 @@ async def test_answers_without_a_call(request_: str, parts: tuple[str, ...]):
 
 async def test_answers_without_tools():
     assert "files" not in await answer(asking("Hello"), Catalogue())
-    assert "packetgate doctor" in await answer(asking("Read a.txt"), Catalogue())
+    assert "`create_router(tools=[...])`" in await answer(asking("Read a.txt"), Catalogue())
+    by_command = asking("Hello").header.changed(switch_hints=SwitchHints(**BY_COMMAND))
+    assert "packetgate doctor" in await answer(
+        asking("Read a.txt").model_copy(update={"header": by_command}), Catalogue()
+    )

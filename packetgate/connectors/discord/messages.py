@@ -10,7 +10,7 @@ import aiohttp
 import discord
 
 from packetgate.connectors.turn import Say
-from packetgate.state.channels import MODEL_COMMANDS, SwitchHints
+from packetgate.state.channels import BY_COMMAND, SwitchHints
 from packetgate.state.context import RoutingContext
 from packetgate.state.request import TurnRequest
 from packetgate.state.routing import ResultAttachment
@@ -38,7 +38,7 @@ MIN_PART_CHARS = 40
 MAX_UPLOAD_BYTES = 8_000_000
 MAX_UPLOADS = 4
 _SWITCH_HINTS = SwitchHints(
-    model=MODEL_COMMANDS,
+    **BY_COMMAND,
     write="whoever runs this bot can switch them on under `[discord.writes]`",
     execute="whoever runs this bot can switch them on under `[discord.commands]`",
 )

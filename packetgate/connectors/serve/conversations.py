@@ -28,7 +28,7 @@ from packetgate.connectors.turn import (
 from packetgate.gate.replies import read_reply
 from packetgate.models.stripping import strip_markup
 from packetgate.state.base import TokenUsage, new_id
-from packetgate.state.channels import MODEL_COMMANDS, SwitchHints
+from packetgate.state.channels import BY_COMMAND, SwitchHints
 from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ConfigError, RequestError
@@ -46,7 +46,7 @@ _SWITCH_HINT = (
     "`[serve.clients.NAME]` in packetgate.toml"
 )
 SERVE_SWITCH_HINTS = SwitchHints(
-    write=_SWITCH_HINT.format("writes"), execute=_SWITCH_HINT.format("commands"), model=MODEL_COMMANDS
+    write=_SWITCH_HINT.format("writes"), execute=_SWITCH_HINT.format("commands"), **BY_COMMAND
 )
 WITHDRAWN = "\n\n[the above is withdrawn; this is the answer:]\n\n"
 DECIDED = "(Already decided; nothing was run again. The result was:)\n\n"
