@@ -6,7 +6,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from inspect import Parameter, getdoc, signature
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.messages import ToolCall as AgentCall
 from langchain_core.messages import ToolMessage
@@ -17,7 +17,6 @@ from langgraph.prebuilt import InjectedState, InjectedStore, ToolNode
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import Command
-from mcp_types import Tool, ToolAnnotations
 from pydantic import BaseModel, ValidationError
 from pydantic.errors import PydanticUserError
 
@@ -33,6 +32,9 @@ from packetgate.toolsets.servers.langchain_results import result_of_message, wit
 from packetgate.toolsets.servers.results import StoreContent, to_result_async
 from packetgate.toolsets.servers.server import Server
 from packetgate.toolsets.servers.specs import spec_of
+
+if TYPE_CHECKING:
+    from mcp_types import Tool
 
 _T = TypeVar("_T", bound=BaseTool | Callable[..., Any])
 _READS = "__packetgate_reads__"
@@ -236,12 +238,14 @@ def langchain_tool_spec(server: str, langchain_tool: BaseTool) -> ToolSpec:
     return defined_tool_spec(server, tool_definition(langchain_tool), trusted=True)
 
 
-def tool_definition(langchain_tool: BaseTool) -> Tool:
+def tool_definition(langchain_tool: BaseTool) -> "Tool":
     """Return the definition of a LangChain tool, with the mark of `reads` and its hints, also those of `langchain.mcp`.
 
     Raises:
         InputError: a parameter's type has no JSON Schema.
     """
+    from mcp_types import Tool, ToolAnnotations  # slow to load
+
     try:
         function = convert_to_openai_tool(langchain_tool)["function"]
     except (PydanticUserError, ValueError, TypeError, NameError) as error:
@@ -259,7 +263,7 @@ def tool_definition(langchain_tool: BaseTool) -> Tool:
     )
 
 
-def defined_tool_spec(server: str, definition: Tool, *, trusted: bool) -> ToolSpec:
+def defined_tool_spec(server: str, definition: "Tool", *, trusted: bool) -> ToolSpec:
     """Return the tool of a definition that `tool_definition` made; `trusted` is whether its hints are believed."""
     spec = spec_of(server, definition, trusted=trusted)
     if not (definition.meta or {}).get(_MARK):

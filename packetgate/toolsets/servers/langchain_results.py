@@ -7,21 +7,11 @@ from contextlib import suppress
 from copy import copy
 from functools import wraps
 from inspect import isasyncgenfunction, iscoroutinefunction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from langchain_core.messages.tool import ToolOutputMixin
 from langchain_core.tools import BaseTool, StructuredTool, Tool
-from mcp_types import (
-    AudioContent,
-    BlobResourceContents,
-    CallToolResult,
-    ContentBlock,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-)
 from pydantic_core import to_jsonable_python
 
 from packetgate.state.packet import CLIENT_SUPPLIED
@@ -36,7 +26,11 @@ from packetgate.toolsets.servers.results import (
     cut_text,
     result_of_answer,
     small_and_redacted,
+    to_result_async,
 )
+
+if TYPE_CHECKING:
+    from mcp_types import ContentBlock
 
 _MEDIA = frozenset({"image", "image_url", "audio", "input_audio", "video", "file"})
 """Types of content blocks whose bytes no redaction may change."""
@@ -118,13 +112,19 @@ async def result_of_message(message: ToolMessage, took_ms: float, keep: StoreCon
     Args:
         keep: stores the bytes of a picture or file.
     """
+    is_error, artifact = message.status == "error", small_and_redacted(_json_data(message.artifact))
+    if isinstance(message.content, str):
+        result = await to_result_async(message.content, _json_object(message.content), took_ms, is_error=is_error)
+        return result if artifact is None else result.changed(artifact=artifact)
+    from mcp_types import CallToolResult, TextContent  # slow to load
+
     answer = CallToolResult(
         content=[_mcp_block(block) for block in message.content_blocks] or [TextContent(text="")],
         structured_content=_json_object(message.text),
-        is_error=message.status == "error",
+        is_error=is_error,
     )
     result = await result_of_answer(answer, took_ms, keep, store_texts=False)
-    return result.changed(artifact=small_and_redacted(_json_data(message.artifact)))
+    return result.changed(artifact=artifact)
 
 
 def _json_object(text: str) -> dict[str, Any] | None:
@@ -134,22 +134,24 @@ def _json_object(text: str) -> dict[str, Any] | None:
     return None
 
 
-def _mcp_block(block: Mapping[str, Any]) -> ContentBlock:
+def _mcp_block(block: Mapping[str, Any]) -> "ContentBlock":
     """Return a part of a message as a content block of MCP."""
+    import mcp_types as mcp  # slow to load
+
     kind, mime_type, data = block["type"], block.get("mime_type") or UNKNOWN_TYPE, block.get("base64")
     name = str(block.get("filename") or (block.get("extras") or {}).get("filename") or "")
     match kind:
         case "text" | "text-plain":
-            return TextContent(text=block["text"])
+            return mcp.TextContent(text=block["text"])
         case "image" if data:
-            return ImageContent(data=data, mime_type=mime_type)
+            return mcp.ImageContent(data=data, mime_type=mime_type)
         case "audio" if data:
-            return AudioContent(data=data, mime_type=mime_type)
+            return mcp.AudioContent(data=data, mime_type=mime_type)
         case _ if data:
-            return EmbeddedResource(resource=BlobResourceContents(uri=name, blob=data, mime_type=mime_type))
+            return mcp.EmbeddedResource(resource=mcp.BlobResourceContents(uri=name, blob=data, mime_type=mime_type))
         case _ if url := block.get("url"):
-            return ResourceLink(name=name or kind, uri=url, mime_type=block.get("mime_type"))
-    return TextContent(text=json.dumps(block.get("value", dict(block)), ensure_ascii=False, default=str))
+            return mcp.ResourceLink(name=name or kind, uri=url, mime_type=block.get("mime_type"))
+    return mcp.TextContent(text=json.dumps(block.get("value", dict(block)), ensure_ascii=False, default=str))
 
 
 def safe_message(message: BaseMessage) -> BaseMessage:

@@ -1,8 +1,6 @@
 """Turn a listed MCP tool into a `ToolSpec`."""
 
-from typing import Any
-
-from mcp_types import Tool
+from typing import TYPE_CHECKING, Any
 
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.parameter_kinds import Definition
@@ -12,10 +10,13 @@ from packetgate.tools.spec.default_arguments import ServerFolder, default_argume
 from packetgate.tools.spec.descriptions import brief_of, without_required_key
 from packetgate.tools.spec.tool_spec import ToolSpec
 
+if TYPE_CHECKING:
+    from mcp_types import Tool
+
 
 def spec_of(
     server: str,
-    tool: Tool,
+    tool: "Tool",
     *,
     trusted: bool,
     about: str = "",
