@@ -188,8 +188,7 @@ def plain_answer(packet: CognitionPacket, without_calls: Callable[[], str], *, r
 def answer_without_tools(request: str, catalogue: Catalogue, no_match: str, hints: SwitchHints) -> str:
     """Return the answer to a request for which no tool is used: greetings, or `no_match` with the nearest tools."""
     if is_small_talk(request):
-        some = "The tools" if len(catalogue) <= LISTED else "Some tools"
-        tools = f" {some}: {', '.join([*catalogue][:LISTED])}." if catalogue else ""
+        tools = f" Some of them: {', '.join([*catalogue][:LISTED])}." if catalogue else ""
         return f"Hello! I route requests to tools.{tools}"
     if not catalogue:
         return f"No tools are connected: {hints.tools}."

@@ -13,7 +13,7 @@ from packetgate.state.origins import SessionLabel
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Header
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.risk.call import with_risk
+from packetgate.tools.risk.call import risk_fields
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.values import fold_text, plain_text
 
@@ -91,7 +91,7 @@ class Facts:
             earlier=self.earlier,
         )
 
-    def traced_call(self, spec: ToolSpec, params: Mapping[str, Any]) -> ToolCall:
-        """Return a call with its risk and the origins of its arguments. Blocking."""
-        origins = origins_of(params, spec, self.sources)
-        return with_risk(ToolCall(tool_name=spec.name, params=dict(params), provenance=origins), spec)
+    def traced_call(self, spec: ToolSpec, params: Mapping[str, Any], **fields: Any) -> ToolCall:
+        """Return a call with its risk, the origins of its arguments, and other fields. Blocking."""
+        fields |= {"provenance": origins_of(params, spec, self.sources), **risk_fields(spec, params)}
+        return ToolCall(tool_name=spec.name, params=dict(params), **fields)

@@ -79,6 +79,7 @@ class Gate:
         checks: Sequence[Check] | None = None,
         *,
         unknown_hint: str = "",
+        logs_errors: bool = True,
     ) -> None:
         """Use a journal.
 
@@ -86,8 +87,10 @@ class Gate:
             execute: sends calls to their tools, also dry runs for the previews of questions.
             checks: checks beside those of every gate; None: those of the installed plug-ins.
             unknown_hint: added to the refusal of an unknown tool.
+            logs_errors: whether errors of runs are logged; False if the caller raises them again.
         """
         self.journal, self._execute, self._unknown_hint = journal, execute, unknown_hint
+        self._logs_errors = logs_errors
         self._checks = (*CHECKS, *(installed().parts("checks") if checks is None else checks))
         self._held: dict[str, tuple[Entry, ...]] = {}
         """Events of calls that run next, by turn. They are written together with the start."""
@@ -125,9 +128,11 @@ class Gate:
         """
         gated = []
         for call in await self._judge(calls, facts):
-            failed = CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the review failed")
-            unjudged = CallReview.unjudged(call, CHOSEN_BY_CLIENT) if reviews is None else failed
-            review = (reviews or {}).get(call.call_id, unjudged)
+            if reviews is None:
+                review = CallReview.unjudged(call, CHOSEN_BY_CLIENT)
+            else:
+                failed = CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the review failed")
+                review = reviews.get(call.call_id, failed)
             gated.append(gated_call(call, review, facts.settings, can_ask=facts.can_ask))
         if facts.renames_calls:
             gated = [call if call.risk is Risk.READ else await self._with_unfinished_run(call, facts) for call in gated]
@@ -209,7 +214,7 @@ class Gate:
             if isinstance(error, PausedCallError):
                 raise error
         ended = [
-            _failed_call(call, end) if isinstance(end, BaseException) else end
+            _failed_call(call, end, logs=self._logs_errors) if isinstance(end, BaseException) else end
             for call, end in zip(running, ends, strict=True)
         ]
         if not facts.can_ask:
@@ -248,9 +253,8 @@ class Gate:
         if spec.derived_parameters and spec.resolve_arguments:
             with session_results(facts.header.session_id):
                 params = spec.resolve_arguments(params)
-        call = facts.traced_call(spec, params).changed(selection_reasoning=CHOSEN_BY_CLIENT)
-        if requested.call_id:
-            call = call.changed(call_id=requested.call_id)
+        known_id = {"call_id": requested.call_id} if requested.call_id else {}
+        call = facts.traced_call(spec, params, selection_reasoning=CHOSEN_BY_CLIENT, **known_id)
         if requested.refusal_if_changing and call.risk is not Risk.READ:
             reasons = f": {'; '.join(call.risk_reasons)}" if call.risk_reasons else ""
             read_hint = f" {confirm_read_hint(call)}" if call.is_unconfirmed_read else ""
@@ -500,10 +504,12 @@ async def _send(
     return call.with_result(ToolExecutionStatus.EXECUTED, result)
 
 
-def _failed_call(call: ToolCall, error: BaseException) -> ToolCall:
+def _failed_call(call: ToolCall, error: BaseException, *, logs: bool = True) -> ToolCall:
     if not isinstance(error, Exception):
         raise error
-    _logger.error("call %s of %s failed: %s", call.call_id, call.tool_name, redacted("".join(format_exception(error))))
+    if logs:
+        trace = redacted("".join(format_exception(error)))
+        _logger.error("call %s of %s failed: %s", call.call_id, call.tool_name, trace)
     may_have_run = call.risk is not Risk.READ and call.status is ToolExecutionStatus.APPROVED
     status = ToolExecutionStatus.UNKNOWN if may_have_run else ToolExecutionStatus.FAILED
     why = redacted(f"the call failed: {type(error).__name__}: {error}")

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from uuid import UUID
 
 from pydantic import JsonValue
@@ -202,7 +203,7 @@ class CallLog:
         """Record that the tool interrupted the run."""
         await self.journal.record(self._entry(PAUSED, "end", status="paused"))
 
-    @property
+    @cached_property
     def _identity(self) -> dict[str, JsonValue]:
         return {"call": digest_of(self.call.params), "approval": self.approval}
 

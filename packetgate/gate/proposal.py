@@ -119,10 +119,10 @@ class Proposal:
 
     def approval_of(self, call: ToolCall) -> Approval | None:
         """Return the newest decision that lets exactly this call run now; None without one."""
-        digest, at = call_digest(call, self.facts.catalogue[call.tool_name]), now()
         for approval in reversed(self.approvals):
-            is_this_call = approval.call_id == call.call_id and approval.digest == digest
-            expired = approval.expires_at is None or at > approval.expires_at
-            if is_this_call and approval.outcome in _APPROVING_OUTCOMES and not expired:
+            expired = approval.expires_at is None or now() > approval.expires_at
+            if approval.call_id != call.call_id or approval.outcome not in _APPROVING_OUTCOMES or expired:
+                continue
+            if approval.digest == call_digest(call, self.facts.catalogue[call.tool_name]):
                 return approval
         return None

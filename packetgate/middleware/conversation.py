@@ -18,6 +18,7 @@ from packetgate.tools.spec.tool_spec import digest_of
 from packetgate.toolsets.servers.langchain_results import safe_message
 
 SERVER = "agent"
+"""Server name of the agent's tools, in rules and in the journal."""
 
 
 def grown(shown: list[str], more: list[str]) -> list[str]:
@@ -56,6 +57,11 @@ def unprefixed_name(name: str) -> str:
     return name.removeprefix(f"{SERVER}.")
 
 
+def last_answer(messages: Sequence[AnyMessage]) -> int:
+    """Return the index of the model's last answer; without one, the number of messages."""
+    return max((at for at, item in enumerate(messages) if isinstance(item, AIMessage)), default=len(messages))
+
+
 def call_key(answer_id: str, call: AgentCall) -> str:
     """Return the key of a call in the state: some model servers number the calls of each answer from 0."""
     return f"{answer_id}/{call['id']}"
@@ -88,9 +94,8 @@ def calls_in(messages: Sequence[AnyMessage], catalogue: Catalogue) -> tuple[Tool
     for call, message in earlier_calls(messages):
         name = f"{SERVER}.{call['name']}"
         result = ToolResult(success=message.status != "error", output=message.text)
-        earlier = ToolCall(tool_name=name, params=call["args"], risk=Risk.READ, result=result)
-        spec = catalogue.get(name)
-        calls.append(earlier.changed(result_labels=spec.result_labels) if spec else earlier)
+        labels = {"result_labels": catalogue[name].result_labels} if name in catalogue else {}
+        calls.append(ToolCall(tool_name=name, params=call["args"], risk=Risk.READ, result=result, **labels))
     return tuple(calls)
 
 
@@ -130,9 +135,6 @@ def safe_results(handled: Any, notice: str = "") -> Any:
 def _noticed(message: BaseMessage, notice: str) -> BaseMessage:
     if not notice or not isinstance(message, ToolMessage):
         return message
-    content = (
-        notice + message.content
-        if isinstance(message.content, str)
-        else [{"type": "text", "text": notice}, *message.content]
-    )
+    is_text = isinstance(message.content, str)
+    content = notice + message.text if is_text else [{"type": "text", "text": notice}, *message.content]
     return message.model_copy(update={"content": content})

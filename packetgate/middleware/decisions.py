@@ -29,7 +29,6 @@ from packetgate.tools.risk.call import judge_call
 from packetgate.tools.spec.descriptions import SEPARATOR
 from packetgate.tools.spec.tool_spec import digest_of
 
-"""Maximum number of earlier calls. The values of a call are traced to the outputs of these calls."""
 MAX_REFUSALS = 3
 _REPEATED_CHANGE = (
     "this change was already made or proposed for the same request, so it was not repeated: continue with its result, "
@@ -52,13 +51,7 @@ class Step:
     """Checks, reviews and approves the calls of one model answer."""
 
     def __init__(
-        self,
-        gate: Gate,
-        facts: Facts,
-        before: Sequence[AnyMessage],
-        calls: Sequence[AgentCall],
-        *,
-        answer_id: str,
+        self, gate: Gate, facts: Facts, before: Sequence[AnyMessage], calls: Sequence[AgentCall], answer_id: str
     ) -> None:
         self.calls = list(calls)
         self._gate, self._facts, self._messages_before, self._answer_id = gate, facts, before, answer_id

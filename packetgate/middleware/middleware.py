@@ -8,15 +8,11 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from langchain.agents.middleware import (
-    AgentMiddleware,
-    ExtendedModelResponse,
-    ModelRequest,
-    ModelResponse,
-)
+from langchain.agents.middleware import AgentMiddleware, ExtendedModelResponse, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langchain_core.tools import BaseTool
@@ -39,6 +35,7 @@ from packetgate.middleware.conversation import (
     call_key,
     calls_in,
     changed_request,
+    last_answer,
     messages_in,
     safe_results,
     shown_names,
@@ -55,7 +52,15 @@ from packetgate.middleware.decisions import (
     tool_message,
     unrun_message,
 )
-from packetgate.middleware.tool_list import MAX_TOOLS, SEARCH, ToolList, definition_of, search_result, unlisted_reason
+from packetgate.middleware.tool_list import (
+    MAX_TOOLS,
+    SEARCH,
+    ToolList,
+    definition_of,
+    search_result,
+    searches_in,
+    unlisted_reason,
+)
 from packetgate.plugins import installed
 from packetgate.state.base import ms_since
 from packetgate.state.context import RoutingContext, routing_context
@@ -129,27 +134,24 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         changing = {"allow_write_tools": True, "allow_execute_tools": True}
         run_settings = settings if isinstance(settings, RoutingContext) else {**changing, **(settings or {})}
         self.settings = routing_context(run_settings)
-        database = _journal_at(journal) if journal is not None else MemoryJournal()
-        preferences = load_preferences(Path(policy)) if policy else Preferences()
+        database: Journal = MemoryJournal()
+        if journal is not None:
+            from packetgate.graph.journal import journal_at  # slow to load
+
+            database = journal_at(journal)
+        preferences, allowed = load_preferences(Path(policy)) if policy else Preferences(), self.settings.allowed_tools
         self._list = ToolList(
-            self.tools,
-            preferences,
-            self.settings.allowed_tools,
-            max_tools=max_tools,
-            select=select,
-            unguarded=unguarded,
+            self.tools, preferences, allowed, max_tools=max_tools, select=select, unguarded=self.unguarded
         )
         all_checks = [*installed().parts("checks"), *checks]
-        self._gate, self._loop = Gate(database, checks=all_checks, unknown_hint=UNSEEN_TOOL), LoopThread()
+        self._gate = Gate(database, checks=all_checks, unknown_hint=UNSEEN_TOOL, logs_errors=False)
+        self._loop = LoopThread()
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> Modelled:
         """Call the model with its list of tools."""
-        if not self._list.selects(request):
-            response = handler(request)
-            return _with_update(response, self._list.update(request, request, response))
-        listed, more = self._list.with_list(request)
+        listed, more = self._list.with_list(request, self._list.best(request))
         response = handler(listed)
         return _with_update(response, self._list.update(request, listed, response, more))
 
@@ -165,12 +167,11 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
     async def _call_model(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> Modelled:
-        if not self._list.selects(request):
-            response = await handler(request)
-            return _with_update(response, self._list.update(request, request, response))
-        listed, more = await asyncio.to_thread(self._list.with_list, request)
+        best = await asyncio.to_thread(self._list.best, request) if self._list.number_wanted(request) else []
+        listed, more = self._list.with_list(request, best)
         response = await handler(listed)
-        return _with_update(response, await asyncio.to_thread(self._list.update, request, listed, response, more))
+        update = partial(self._list.update, request, listed, response, more)
+        return _with_update(response, await asyncio.to_thread(update) if searches_in(response) else update())
 
     def after_model(self, state: GatedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Review the calls of a step, and ask the user if needed."""
@@ -179,7 +180,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
     async def aafter_model(self, state: GatedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Review the calls of a step, and ask the user if needed."""
         messages = state["messages"]
-        index = max((at for at, item in enumerate(messages) if isinstance(item, AIMessage)), default=len(messages))
+        index = last_answer(messages)
         before, rest = messages[:index], messages[index:]
         catalogue = self._list.catalogue(state.get("added"))
         earlier = calls_in(before, catalogue)
@@ -193,7 +194,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         update: dict[str, Any] = {"labels": labels} if labels else {}
         if calls:
             facts = self._facts_of(before, catalogue, earlier[-MAX_SOURCES:], labels)
-            step = Step(self._gate, facts, before, calls, answer_id=str(answer.id))
+            step = Step(self._gate, facts, before, calls, str(answer.id))
             await step.propose({name: unlisted_reason(name, state) for name in state.get("unshown") or ()})
             while self.interrupt_mode == "batched" and step.waiting:
                 await step.note_shown()
@@ -209,11 +210,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         """Run an approved call once."""
         if request.tool_call["name"] in self.unguarded:
             return handler(request)
-
-        async def handle(changed: ToolCallRequest) -> Handled:
-            return await asyncio.to_thread(handler, changed)
-
-        return self._loop.run(self.awrap_tool_call(request, handle))
+        return self._loop.run(self.awrap_tool_call(request, lambda changed: asyncio.to_thread(handler, changed)))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Handled]]
@@ -228,7 +225,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             if call["name"] != SEARCH or SEARCH in self.unguarded:
                 return await handler(request)
             return tool_message(call, search_result(call, request.state))
-        at = max((at for at, item in enumerate(messages) if isinstance(item, AIMessage)), default=0)
+        at = last_answer(messages)
         stored = (request.state.get("gated") or {}).get(call_key(str(messages[at].id), call))
         if stored is None:  # another middleware jumped to the tools
             told = [one for one in messages[at:] if isinstance(one, ToolMessage) and one.tool_call_id == call["id"]]
@@ -292,7 +289,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         if kept.question is None:
             return Proposal.restored(kept, self._facts(catalogue, call_id))  # the call holds its evidence
         messages = state["messages"]
-        before = messages[: max(at for at, item in enumerate(messages) if isinstance(item, AIMessage))]
+        before = messages[: last_answer(messages)]
         earlier = calls_in(before, catalogue)[-MAX_SOURCES:]
         facts = self._facts_of(before, catalogue, earlier, state.get("labels") or {})
         return Proposal.restored(kept, replace(facts, header=facts.header.changed(packet_id=call_id)))
@@ -301,7 +298,9 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         return name in self.unguarded or (name == SEARCH and SEARCH in shown_names(state))
 
     def _facts(self, catalogue: Catalogue, packet_id: str = "", **more: Any) -> Facts:
-        configurable = _configurable()
+        configurable: Mapping[str, Any] = {}
+        with suppress(RuntimeError):  # outside a graph
+            configurable = get_config().get("configurable") or {}
         person = str(configurable.get(USER_ID) or "")
         thread = str(configurable.get("thread_id") or "")
         header = Header(packet_id=packet_id, session_id=thread, origin=SERVER, person=person)
@@ -312,14 +311,12 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         messages: Sequence[AnyMessage],
         catalogue: Catalogue,
         earlier: tuple[ToolCall, ...],
-        labels: Mapping[str, str],
+        labels: dict[str, str],
     ) -> Facts:
         """Return the facts of a conversation, with its earlier calls and the labels that it holds."""
-        packet = CognitionPacket(
-            content=Content(original_prompt=next((one.text for one in reversed(messages) if is_user_message(one)), "")),
-            messages=[message for message in messages if not isinstance(message, ToolMessage)],
-        )
-        said = facts_of(packet, catalogue)
+        prompt = next((one.text for one in reversed(messages) if is_user_message(one)), "")
+        others = [message for message in messages if not isinstance(message, ToolMessage)]
+        said = facts_of(CognitionPacket(content=Content(original_prompt=prompt), messages=others), catalogue)
         held = tuple(SessionLabel(label=FlowLabel(label), source=source) for label, source in labels.items())
         return self._facts(
             catalogue,
@@ -334,15 +331,3 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
 
 def _with_update(response: ModelResponse[Any], update: dict[str, Any]) -> Modelled:
     return ExtendedModelResponse(response, Command(update=update)) if update else response
-
-
-def _journal_at(place: str | Path) -> Journal:
-    from packetgate.graph.journal import journal_at  # slow to load
-
-    return journal_at(place)
-
-
-def _configurable() -> Mapping[str, Any]:
-    with suppress(RuntimeError):  # outside a graph
-        return get_config().get("configurable") or {}
-    return {}

@@ -7,10 +7,9 @@ from threading import Thread
 from typing import Any, Literal, cast
 
 from langchain.agents.middleware import ModelRequest, ModelResponse, ProviderToolSearchMiddleware
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages import ToolCall as AgentCall
 from langchain_core.tools import BaseTool, StructuredTool
-from mcp_types import Tool
 
 from packetgate.graph.settings import shared_vectors_path
 from packetgate.middleware.conversation import SERVER, GatedState, grown, shown_names, unprefixed_name
@@ -24,7 +23,6 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.reading import access_of
 from packetgate.toolsets.servers.functions import defined_tool_spec, langchain_tool_spec, tool_definition
 
-"""Server name of the agent's tools, in rules and in the journal."""
 SEARCH = "search_tools"
 """Name of the tool that finds the tools that are not on the list."""
 MAX_TOOLS = 40
@@ -60,10 +58,10 @@ class ToolList:
         *,
         max_tools: int,
         select: bool | Literal["provider"],
-        unguarded: Collection[str],
+        unguarded: frozenset[str],
     ) -> None:
         """Choose from `tools` and those of each request; `allowed` are the patterns of tools that may run."""
-        self.max_tools, self.select, self.unguarded = max_tools, select, frozenset(unguarded)
+        self.max_tools, self.select, self.unguarded = max_tools, select, unguarded
         self._preferences, self._allowed = preferences, tuple(allowed)
         self._specs = {tool.name: langchain_tool_spec(SERVER, tool) for tool in tools}
         self._catalogue = self._catalogue_of(self._specs.values())
@@ -72,7 +70,7 @@ class ToolList:
         if select is True and len(self._specs) > max_tools:  # the vectors are read, or made in the background
             Thread(target=ranking_of(self._catalogue).rank, args=["tools"], name="tool ranking").start()
 
-    def selects(self, request: ModelRequest[Any]) -> bool:
+    def _selects(self, request: ModelRequest[Any]) -> bool:
         """Whether the model sees only some tools; not if LangChain's middleware lets the provider search them."""
         tools = [tool for tool in request.tools if isinstance(tool, BaseTool)]
         if not self.select or any((tool.extras or {}).get("defer_loading") for tool in tools):
@@ -80,18 +78,26 @@ class ToolList:
         number = sum(tool.name not in self.unguarded for tool in tools)
         return number > self.max_tools or bool(shown_names(request.state))
 
-    def with_list(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], list[str]]:
-        """Return the request with the tools on the model's list, and the names that are new on it. May block."""
+    def number_wanted(self, request: ModelRequest[Any]) -> int:
+        """Return how many tools are chosen for a request; 0 if the list stays as it is."""
+        shown = shown_names(request.state)
+        if not self._selects(request):
+            return 0
+        if not shown:
+            return max(1, min(FIRST_TOOLS, self.max_tools - 1))
+        may_grow = self.select is True and len(shown) < self.max_tools
+        return MORE_TOOLS if may_grow and isinstance(request.messages[-1], HumanMessage) else 0
+
+    def with_list(self, request: ModelRequest[Any], best: Sequence[str]) -> tuple[ModelRequest[Any], list[str]]:
+        """Return the request with the tools on the model's list, also the `best`, and the names that are new on it."""
+        if not self._selects(request):
+            return request, []
         tools = {tool.name: tool for tool in request.tools if isinstance(tool, BaseTool)}
         if SEARCH in tools:
             raise ConfigError(f"{SEARCH} is the name of Packetgate's own tool: rename yours, or set select=False")
-        catalogue, shown = self._listing([*tools.values()]), shown_names(request.state)
+        shown = shown_names(request.state)
         more = [] if shown or self.select == "provider" else [SEARCH]
-        more += [name for name in tools if name in self.unguarded]
-        if not shown:
-            more += self._best(request.messages, catalogue, max(1, min(FIRST_TOOLS, self.max_tools - 1)))
-        elif len(shown) < self.max_tools and self.select is True and isinstance(request.messages[-1], HumanMessage):
-            more += self._best(request.messages, catalogue, MORE_TOOLS, only_ranked=True)
+        more += [*(name for name in tools if name in self.unguarded), *best]
         names = grown(shown, [name for name in more if name in tools or name == SEARCH])
         if self.select == "provider":
             deferring = ProviderToolSearchMiddleware(searchable_tools=[name for name in tools if name not in names])
@@ -102,13 +108,14 @@ class ToolList:
         listed += [tools[name] for name in names if name in tools]
         return request.override(tools=listed), names[len(shown) :]
 
-    def _best(
-        self, messages: Sequence[AnyMessage], catalogue: Catalogue, size: int, *, only_ranked: bool = False
-    ) -> list[str]:
-        """Return the names of the tools that fit the last request of a conversation."""
-        words = next((one.text for one in reversed(messages) if isinstance(one, HumanMessage)), "")
+    def best(self, request: ModelRequest[Any]) -> list[str]:
+        """Return the names of the tools that fit the last message of the user. May block."""
+        size, only_ranked = self.number_wanted(request), bool(shown_names(request.state))
+        if not size:
+            return []
+        words = next((one.text for one in reversed(request.messages) if isinstance(one, HumanMessage)), "")
         wanted = PaletteRequest(words=words, access=access_of(words), size=size, token_budget=_TOKEN_BUDGET)
-        palette = choose_palette(wanted, catalogue)
+        palette = choose_palette(wanted, self._listing(request.tools))
         if only_ranked and not palette.subject_terms:
             return []
         entries = [entry for entry in palette.entries if not only_ranked or entry.reason != "default"]
@@ -138,8 +145,8 @@ class ToolList:
         A tool that was called without being on the list is put on it. Searches are answered here, because only the
         request holds all tools of its thread.
         """
-        calls = [call for message in response.result if isinstance(message, AIMessage) for call in message.tool_calls]
-        called, state, update = {call["name"] for call in calls}, cast("GatedState", request.state), dict[str, Any]()
+        called, state = {call["name"] for call in _calls_in(response)}, cast("GatedState", request.state)
+        update = dict[str, Any]()
         shown = [*more]
         if called or state.get("unshown"):
             tools = {tool.name: tool for tool in listed.tools if isinstance(tool, BaseTool)}
@@ -150,10 +157,9 @@ class ToolList:
             if (unshown := sorted(called - tools.keys())) != (state.get("unshown") or []):
                 update["unshown"] = unshown
             if listed is not request:
-                all_tools = [tool for tool in request.tools if isinstance(tool, BaseTool)]
-                shown += [tool.name for tool in all_tools if tool.name in unshown]
-                for query in [_query_of(call) for call in calls if call["name"] == SEARCH]:
-                    found, text = self._search(query, self._listing(all_tools), [*shown_names(state), *shown])
+                shown += [one.name for one in request.tools if isinstance(one, BaseTool) and one.name in unshown]
+                for query in searches_in(response):
+                    found, text = self._search(query, self._listing(request.tools), [*shown_names(state), *shown])
                     shown += found
                     update["found"] = {**update.get("found", {}), query: text}
         return {**update, "shown": shown} if shown else update
@@ -166,9 +172,9 @@ class ToolList:
         specs = {name: _added_spec(definition) for name, definition in json.loads(added).items()}
         return self._catalogue_of({**specs, **self._specs}.values())
 
-    def _listing(self, tools: Iterable[BaseTool]) -> Catalogue:
+    def _listing(self, tools: Iterable[BaseTool | dict[str, Any]]) -> Catalogue:
         """Return the tools given and the others of a request."""
-        others = [tool for tool in tools if tool.name not in self._specs]
+        others = [tool for tool in tools if isinstance(tool, BaseTool) and tool.name not in self._specs]
         return self._with_tools(_Same(others)) if others else self._catalogue
 
     def _make_with_tools(self, others: "_Same") -> Catalogue:
@@ -190,6 +196,15 @@ class _Same(tuple[BaseTool, ...]):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Same) and [*map(id, self)] == [*map(id, other)]
+
+
+def searches_in(response: ModelResponse[Any]) -> list[str]:
+    """Return the queries of the calls of `search_tools` in an answer."""
+    return [_query_of(call) for call in _calls_in(response) if call["name"] == SEARCH]
+
+
+def _calls_in(response: ModelResponse[Any]) -> list[AgentCall]:
+    return [call for message in response.result if isinstance(message, AIMessage) for call in message.tool_calls]
 
 
 def search_result(call: AgentCall, state: Any) -> str:
@@ -214,4 +229,6 @@ def definition_of(tool: BaseTool) -> dict[str, Any]:
 
 def _added_spec(definition: Mapping[str, Any]) -> ToolSpec:
     """Return a tool that was not given to the middleware: its hints are not believed."""
+    from mcp_types import Tool  # slow to load
+
     return defined_tool_spec(SERVER, Tool.model_validate(definition), trusted=False)

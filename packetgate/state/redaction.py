@@ -83,7 +83,7 @@ def redacted(text: str) -> str:
 
     Blocking: some hundredths of a second for a megabyte.
     """
-    for value, name in _spellings(_all_secrets()):
+    for value, name in _spellings(tuple(_learned.items()), tuple(os.environ.items())):
         if value in text:
             text = text.replace(value, _mark(name))
     for name, begin, shape in _COMPILED:
@@ -136,17 +136,6 @@ def _mark(name: str) -> str:
     return f"[redacted: {re.sub(r'[^ -Z^-~]', '', name)[:80] or 'secret'}]"
 
 
-def _all_secrets() -> tuple[tuple[str, str], ...]:
-    secrets = [*_learned.items(), *_secrets_of(tuple(os.environ.items()))]
-    return tuple((value, name) for value, name in secrets if len(value) >= MIN_CHARS)
-
-
-@lru_cache(maxsize=2)
-def _secrets_of(environment: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
-    own = [(value, name) for name, value in environment if _SECRET_VARIABLE.search(name) and value[:1] != "/"]
-    return own + [(_password(value), f"password in {name}") for name, value in environment if "://" in value]
-
-
 def _password(url: str) -> str:
     try:
         return urlsplit(url).password or ""
@@ -155,10 +144,16 @@ def _password(url: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def _spellings(values: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    """Return all spellings of the values with their names, longest first."""
-    names: dict[str, str] = {}
-    for value, name in values:
+def _spellings(
+    learned: tuple[tuple[str, str], ...], environment: tuple[tuple[str, str], ...]
+) -> tuple[tuple[str, str], ...]:
+    """Return all spellings of the learned secrets, and of those in environment variables; longest first."""
+    secrets, names = [*learned], dict[str, str]()
+    secrets += [(value, name) for name, value in environment if _SECRET_VARIABLE.search(name) and value[:1] != "/"]
+    secrets += [(_password(value), f"password in {name}") for name, value in environment if "://" in value]
+    for value, name in secrets:
+        if len(value) < MIN_CHARS:
+            continue
         encoded = base64.b64encode(value.encode(errors="replace")).decode()
         quoted, in_json = (quote(value), quote(value, safe="")), json.dumps(value)[1:-1]
         for spelled in (value, *quoted, repr(value)[1:-1], in_json, encoded):

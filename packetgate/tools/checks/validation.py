@@ -100,7 +100,7 @@ def value_errors(spec: ToolSpec, params: Mapping[str, Any]) -> list[ValidationEr
 
     Raise `ValueError` if the schema is broken.
     """
-    errors = _validator(canonical_json(spec.input_schema)).iter_errors(dict(params))
+    errors = _validator(spec.schema_json).iter_errors(dict(params))
     by_name = [["required"]] if spec.is_open else [["required"], ["additionalProperties"]]
     return [error for error in errors if error.instance_path or list(error.schema_path) not in by_name]
 

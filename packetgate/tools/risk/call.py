@@ -95,16 +95,19 @@ def judge_call(spec: ToolSpec, params: Mapping[str, Any]) -> Judgement:
 
 def with_risk(call: ToolCall, spec: ToolSpec | None) -> ToolCall:
     """Return the call with its risk; unchanged if the tool no longer exists."""
-    if spec is None:
-        return call
-    judgement = judge_call(spec, call.params)
-    return call.changed(
-        risk=judgement.risk,
-        open_world=judgement.open_world,
-        risk_reasons=judgement.reasons,
-        is_unconfirmed_read=judgement.is_unconfirmed_read,
-        result_labels=spec.result_labels,
-    )
+    return call.changed(**risk_fields(spec, call.params)) if spec else call
+
+
+def risk_fields(spec: ToolSpec, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a call that its risk decides."""
+    judgement = judge_call(spec, params)
+    return {
+        "risk": judgement.risk,
+        "open_world": judgement.open_world,
+        "risk_reasons": judgement.reasons,
+        "is_unconfirmed_read": judgement.is_unconfirmed_read,
+        "result_labels": spec.result_labels,
+    }
 
 
 def quoted(text: str) -> str:

@@ -119,6 +119,11 @@ class ToolSpec:
         return category_of({field: words_in(text) for field, text in texts.items()}, own)
 
     @cached_property
+    def schema_json(self) -> str:
+        """The tool's schema as JSON."""
+        return json.dumps(self.input_schema, sort_keys=True)
+
+    @cached_property
     def schema_text(self) -> str:
         """The short form of the tool's schema."""
         return short_schema(self.input_schema)
