@@ -1,6 +1,6 @@
 """The packet: the complete state of one turn."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import Annotated, Any, TypedDict
 
@@ -125,11 +125,11 @@ class CognitionPacket(BaseModel):
 
     @property
     def _message_labels(self) -> Iterator[SessionLabel]:
-        """The labels of tool messages. A message of another agent's tool, which names no labels, sets both."""
+        """The labels of tool messages."""
         for message in self.messages:
             if isinstance(message, ToolMessage):
-                for label in message.additional_kwargs.get(RESULT_LABELS, FlowLabel):
-                    yield SessionLabel(label=FlowLabel(label), source=message.name or "a tool of another agent")
+                for label in _labels_in(message):
+                    yield SessionLabel(label=label, source=message.name or "a tool of another agent")
 
     @property
     def conversation(self) -> list[AnyMessage]:
@@ -205,6 +205,14 @@ class OpeningPacket(CognitionPacket):
     """Input of `open_packet`: the session's packet and the new request."""
 
     request: TurnRequest = Field(default_factory=TurnRequest)
+
+
+def _labels_in(message: ToolMessage) -> Iterable[FlowLabel]:
+    """Return the labels that a tool message sets: all, if it is another agent's and names none that are known."""
+    try:
+        return [FlowLabel(label) for label in message.additional_kwargs.get(RESULT_LABELS, FlowLabel)]
+    except (TypeError, ValueError):
+        return FlowLabel
 
 
 def read_packet(data: str | bytes) -> CognitionPacket:

@@ -2,14 +2,21 @@ import json
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from support.full_packet import full_packet, inside
 
 from packetgate.state.base import Section
 from packetgate.state.codes import Code
 from packetgate.state.errors import PacketError, PacketVersionError, RequestError
 from packetgate.state.origins import FlowLabel
-from packetgate.state.packet import CLIENT_SUPPLIED, CognitionPacket, PacketUpdate, check_update, read_packet
+from packetgate.state.packet import (
+    CLIENT_SUPPLIED,
+    RESULT_LABELS,
+    CognitionPacket,
+    PacketUpdate,
+    check_update,
+    read_packet,
+)
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import PACKET_VERSION, Attachment, Content, Governance, Header, Response
 
@@ -166,3 +173,20 @@ def test_an_attachment_and_a_supplied_message_set_both_labels():
     for packet in (attached, supplied):
         assert {label.label for label in packet.labels} == {*FlowLabel}
     assert CognitionPacket().labels == ()
+
+
+@pytest.mark.parametrize(
+    ("named", "labels"),
+    [
+        ({}, [*FlowLabel]),
+        ({RESULT_LABELS: []}, []),
+        ({RESULT_LABELS: [FlowLabel.PRIVATE.value]}, [FlowLabel.PRIVATE]),
+        ({RESULT_LABELS: ["no label"]}, [*FlowLabel]),
+        ({RESULT_LABELS: None}, [*FlowLabel]),
+    ],
+)
+def test_a_tool_message_sets_the_labels_that_it_names_and_otherwise_all(
+    named: dict[str, Any], labels: list[FlowLabel]
+) -> None:
+    packet = CognitionPacket(messages=[ToolMessage("4711", tool_call_id="1", additional_kwargs=named)])
+    assert [one.label for one in packet.labels] == labels
