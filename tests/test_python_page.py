@@ -23,7 +23,7 @@ AGENT = (first_call("late_orders"), call("cancel_order", order="A-17"), "A-17 is
 DECIDED = Tokens.of('{"answer":', Token("true", {"true": 0.9, "false": 0.1}), "}")
 READ = "late_orders ():"
 PRINTS: dict[str, tuple[tuple[str, ...], tuple[Reply, ...]]] = {
-    "functions.py": ((READ, "(days=10)", '["A-17"]', "`allow_write_tools` switches them on"), ()),
+    "functions.py": ((READ, "(days=10)", '["A-17"]', "`allow_write_tools` in the settings switches them on"), ()),
     "langchain_tools.py": (("40.0 dollars", "rain in Oslo"), ()),
     "mcp_servers.py": (("roses", "garden ready"), ()),
     "fastmcp_server.py": (("roses", "watered roses"), ()),

@@ -17,8 +17,8 @@ BY_COMMAND = {
 class SwitchHints(Section):
     """How a user switches on writes and commands, reads a long result, names a model, and connects tools."""
 
-    write: str = "`allow_write_tools` switches them on"
-    execute: str = "`allow_execute_tools` switches them on"
+    write: str = "`allow_write_tools` in the settings switches them on"
+    execute: str = "`allow_execute_tools` in the settings switches them on"
     rest: str = "ask for a part of it, such as its lines 101 to 200"
     model: str = "`create_router(model=...)` takes one"
     tools: str = "`create_router(tools=[...])` takes functions, and files that name servers"

@@ -39,7 +39,7 @@ async def answer(given: CognitionPacket, catalogue: Catalogue = FILES) -> str:
         ),
         (
             with_output(done("files.delete_file", S.SKIPPED, path="a"), "would delete a", dry_run=True),
-            "Nothing was done: write tools are switched off; `allow_write_tools` switches them on.",
+            "Nothing was done: write tools are switched off; `allow_write_tools` in the settings switches them on.",
         ),
         (
             with_output(done("files.delete_file", S.SKIPPED, path="a"), "would delete a", dry_run=True),
