@@ -41,9 +41,9 @@ BRIEF_CHARS, ABOUT_CHARS, MAX_PARAMETERS = 300, 120, 12
 MAX_STORED = 100_000
 """Most vectors in the file; the oldest are deleted first."""
 AT_ONCE = 250
-"""Most missing vectors that are computed while a request waits, some three seconds once for a catalogue, and between two
-writes to the file. Among 200 of MetaTool's tools, the needed one is among the best six for 65 of 75 requests with them,
-for 21 without."""
+"""Most missing vectors that are computed while a request waits, some three seconds once for a catalogue, and between
+two writes to the file. Among 200 of MetaTool's tools, the needed one is among the best six for 65 of 75 requests with
+them, for 21 without."""
 
 UNIT_TOLERANCE = 0.01
 """How far the length of a stored vector may be from 1."""
