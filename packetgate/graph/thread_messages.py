@@ -15,7 +15,7 @@ from packetgate.state.packet import RESULT_LABELS, CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall as PacketCall
 from packetgate.state.sections import ApprovalOutcome, OpenQuestion
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.checks.validation import canonical_json
+from packetgate.tools.spec.tool_spec import canonical_json
 
 _PREFIX = "question-"
 _ID_DIGITS = 16

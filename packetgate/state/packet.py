@@ -208,7 +208,7 @@ class OpeningPacket(CognitionPacket):
 
 
 def _labels_in(message: ToolMessage) -> Iterable[FlowLabel]:
-    """Return the labels that a tool message sets: all, if it is another agent's and names none that are known."""
+    """Return the labels that a tool message names; all, if it names none or one that is unknown."""
     try:
         return [FlowLabel(label) for label in message.additional_kwargs.get(RESULT_LABELS, FlowLabel)]
     except (TypeError, ValueError):

@@ -17,7 +17,7 @@ from jsonschema_rs import FancyRegexOptions, ValidationError, Validator, validat
 from packetgate.state.base import is_storable
 from packetgate.state.routing import Correction
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.spec.tool_spec import ToolSpec, canonical_json
 
 MAX_CORRECTIONS = 8
 BACKTRACK_LIMIT = 100_000
@@ -146,11 +146,6 @@ def _first_line(error: ValueError) -> str:
 def _short(message: str, limit: int = 200) -> str:
     message = message.removesuffix(".")
     return message if len(message) <= limit else message[: limit - 1] + "…"
-
-
-def canonical_json(params: Mapping[str, Any]) -> str:
-    """Return the canonical JSON of arguments: equal exactly if the arguments are equal."""
-    return json.dumps(params, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 @lru_cache(maxsize=4096)

@@ -120,8 +120,8 @@ class ToolSpec:
 
     @cached_property
     def schema_json(self) -> str:
-        """The tool's schema as JSON."""
-        return json.dumps(self.input_schema, sort_keys=True)
+        """The canonical JSON of the tool's schema."""
+        return canonical_json(self.input_schema)
 
     @cached_property
     def schema_text(self) -> str:
@@ -201,6 +201,11 @@ class ToolSpec:
             for name, schema in self.parameters.items()
         ]
         return ", ".join(parts) or "no parameters"
+
+
+def canonical_json(value: Mapping[str, Any]) -> str:
+    """Return the canonical JSON of an object: equal exactly if the objects are equal."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def digest_of(value: Any) -> str:

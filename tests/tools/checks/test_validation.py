@@ -5,7 +5,8 @@ import pytest
 from support.tool_specs import PATH, a_tool, files_catalogue
 
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.checks.validation import MAX_CORRECTIONS, canonical_json, check_call, check_params
+from packetgate.tools.checks.validation import MAX_CORRECTIONS, check_call, check_params
+from packetgate.tools.spec.tool_spec import canonical_json
 
 FILES = files_catalogue()
 OFFERED = frozenset({"files.read_file", "files.write_file"})
