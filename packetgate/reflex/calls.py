@@ -21,6 +21,7 @@ from packetgate.reflex.fit import (
     unused_values,
 )
 from packetgate.reflex.follow_ups import current_step
+from packetgate.reflex.judge.calls import right_log_odds
 from packetgate.reflex.reading import steps_in
 from packetgate.reflex.signals import CallSignals, ReflexCallSignals, is_known_builtin, reflex_call_probability
 from packetgate.reflex.values.filling import PURPOSEFUL, Filling, fill_parameters, value_from_answer
@@ -189,6 +190,7 @@ def reflex_call_signals(
     unused = [value for value in unused_values(text, fit.fillings) if value.casefold() not in used]
     fit = replace(fit, probability=min(1.0, sum(other.probability for other in same)))
     signals = fit.call_signals(log_probability(arguments), len(call.params), len(unused))
+    signals = signals._replace(right=right_log_odds(current_step(packet), fit.spec, call.params))
     return signals, _doubts(fit, rival, arguments, unused)
 
 
@@ -259,7 +261,8 @@ def log_probability(arguments: Mapping[str, float]) -> float:
 def call_signals(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallSignals:
     """Return the signals of any call, for the part of the request that fits it best. Blocking."""
     parts = fits_by_part(packet, catalogue, also=call.tool_name).items()
-    return max(_signals(call, text, _fit_of(call, fits), fits) for text, fits in parts)[1]
+    signals = max(_signals(call, text, _fit_of(call, fits), fits) for text, fits in parts)[1]
+    return signals._replace(right=right_log_odds(current_step(packet), catalogue[call.tool_name], call.params))
 
 
 def _signals(call: ToolCall, text: str, fit: Fit, fits: list[Fit]) -> tuple[float, CallSignals]:

@@ -70,6 +70,7 @@ class ReflexCallSignals(NamedTuple):
     named: float = 0.0  # optional arguments that the request names and the call leaves out; at most 3
     words: float = 0.0  # log of the number of words
     there: float = 0.0  # a path among its arguments exists
+    right: float = 0.0  # log odds of the judge that the call is right
 
 
 class CallSignals(NamedTuple):
@@ -87,6 +88,7 @@ class CallSignals(NamedTuple):
     left: float = 0.0  # mentions that no value contains
     unexplained: float = 0.0  # share of terms that occur neither in the tool's texts nor in an argument
     words: float = 0.0  # log of the number of words
+    right: float = 0.0  # log odds of the judge that the call is right
 
 
 class SignalWeights(NamedTuple):

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from packetgate.reflex.judge.judge import JUDGE_WEIGHTS
 
-STAGES = ("train", "export", "fit")
+STAGES = ("train", "export", "calls", "fit")
 
 
 def main() -> None:
-    """Train, export, fit: all of it, or the stages that are named."""
+    """Train on tools and export, train on calls and export, fit: all of it, or the stages that are named."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.train.judging", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -22,6 +22,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("build/judge"), help="where training keeps its weights")
     parser.add_argument("--minutes", type=float, default=40, help="how long to train at most")
     parser.add_argument("--share", type=float, default=1, help="of the examples, for a trial")
+    parser.add_argument("--without", default="", help="of the calls, leave out sources whose names begin so")
     parser.add_argument("--resume", type=int, metavar="N", help="go on from the weights in --out, after N examples")
     parser.add_argument("--shipped", action="store_true", help="put the weights that are shipped there first")
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES)
@@ -41,6 +42,15 @@ def main() -> None:
 
         JUDGE_WEIGHTS.mkdir(exist_ok=True)
         export(given.base, given.out / "judge.pt", JUDGE_WEIGHTS / "judge.onnx")
+    if "calls" in given.stages:
+        from benchmarks.train.judging import rightness
+        from benchmarks.train.judging.calls import shuffled_examples
+
+        kept = given.out / "calls.npz"
+        if not kept.exists():
+            rightness.pack(shuffled_examples(given.data, given.share), kept)
+        trained = rightness.train(kept, JUDGE_WEIGHTS / "judge.onnx", given.minutes, without=given.without)
+        rightness.export(trained, JUDGE_WEIGHTS / "judge.onnx")
     if "fit" in given.stages:
         from benchmarks.train.judging.fitting import fit
 

@@ -23,6 +23,7 @@ from packetgate.lab.fitting import calibration_error, reliability
 from packetgate.ranking.bm25 import Lexical
 from packetgate.reflex.calls import argument_probabilities, log_probability
 from packetgate.reflex.fit import MIN_TOOL_PROBABILITY, Fit, best_fits
+from packetgate.reflex.judge.calls import right_log_odds
 from packetgate.reflex.signals import (
     SIGNALS_FITTED,
     ReflexCallSignals,
@@ -78,6 +79,7 @@ class Asked:
     """A request, its candidates' signals, and which of them serve; none where the list is empty."""
 
     source: str
+    request: str
     signals: tuple[ToolSignals, ...]
     right: tuple[int, ...]
     best: Fit | None = None
@@ -91,7 +93,8 @@ class Asked:
         filling = self.best.fillings[0]
         likely = replace(self.best, probability=max(serving_probabilities(self.signals, fitted)))
         arguments = log_probability(argument_probabilities(filling.params, filling))
-        return likely.call_signals(arguments, len(filling.params), int(self.best.signals.left))
+        signals = likely.call_signals(arguments, len(filling.params), int(self.best.signals.left))
+        return signals._replace(right=right_log_odds(self.request, self.best.spec, filling.params))
 
     def is_called(self, fitted: SignalWeights) -> bool:
         """Whether the likeliest would be called, and it is known whether that is right."""
@@ -148,6 +151,7 @@ def _one(source: str, text: str, known: Catalogue, right: frozenset[str], argume
     best = fits[0] if fits else None
     return Asked(
         source,
+        text,
         tuple(one.signals for one in fits),
         tuple(at for at, one in enumerate(fits) if one.spec.name in right),
         best,

@@ -189,17 +189,17 @@ def synthesised(tools: Sequence[Tool], count: int, rng: random.Random) -> Iterat
         if made is None:
             continue
         request, spans = made
-        yield Example("synthesis", request, _renamed(tool.varied(rng), rng), 1.0, spans, weight=0.5)
-        near = [one for one in by_server[tool.server] if one is not tool and _differs(one, tool)]
+        yield Example("synthesis", request, renamed(tool.varied(rng), rng), 1.0, spans, weight=0.5)
+        near = [one for one in by_server[tool.server] if one is not tool and differs(one, tool)]
         if near and rng.random() < 0.45:
             yield Example("synthesis", request, rng.choice(near).varied(rng), 0.0, weight=0.5)
         if rng.random() < 0.25:
-            other = _opposite(tool, rng)
+            other = opposite_of(tool, rng)
             if other:
                 yield Example("synthesis", request, other.varied(rng), 0.0, weight=0.7)
 
 
-def _renamed(tool: Tool, rng: random.Random) -> Tool:
+def renamed(tool: Tool, rng: random.Random) -> Tool:
     """Return the tool with less said of it, as real servers say less or more; parameters keep their keys."""
     said = tool.full
     parts: dict[str, dict[str, Any]] = {}
@@ -213,7 +213,7 @@ def _renamed(tool: Tool, rng: random.Random) -> Tool:
     return Tool(tool.upstream_name, said, tool.server, parts, tool.required)
 
 
-def _opposite(tool: Tool, rng: random.Random) -> Tool | None:
+def opposite_of(tool: Tool, rng: random.Random) -> Tool | None:
     """Return a tool that does the opposite to the same thing."""
     words = words_of(tool.upstream_name)
     verb = next((word for word in words if word in _OPPOSITE), None)
@@ -225,7 +225,8 @@ def _opposite(tool: Tool, rng: random.Random) -> Tool | None:
     return Tool(name, f"{other.capitalize()} {rest}", tool.server, tool.parameters, tool.required)
 
 
-def _differs(one: Tool, other: Tool) -> bool:
+def differs(one: Tool, other: Tool) -> bool:
+    """Return whether two tools have few words in common."""
     first, second = set(words_of(one.text)) - STOP_WORDS, set(words_of(other.text)) - STOP_WORDS
     return len(first & second) < 0.6 * min(len(first), len(second), 30)
 

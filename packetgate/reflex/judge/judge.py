@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from tokenizers import Encoding, Tokenizer
@@ -24,8 +24,8 @@ JUDGE_WEIGHTS = Path(__file__).parent / "weights"
 _THREADS = 2
 CLS, SEP, MARKER = 101, 102, 103  # BERT's [CLS], [SEP] and [MASK]; [MASK] precedes each parameter
 REQUEST_TOKENS = 160
-_TOOL_TOKENS = 36
-_PARAMETER_TOKENS = 26
+TOOL_TOKENS = 36
+PARAMETER_TOKENS = 26
 MAX_TOOL_TOKENS = 200
 MAX_PARAMETERS, _MAX_CHOICES = 12, 6
 
@@ -41,13 +41,15 @@ class JudgeEncoder:
     def judge(self, request: str, specs: Sequence[ToolSpec]) -> list[float]:
         """Return the probability of each tool, judged one by one. Blocking."""
         encoded = encode_request(request, self.tokenizer)
-        return [self._probability(*joined_tokens(encoded, encode_tool(spec, self.tokenizer))) for spec in specs]
+        tokens = (joined_tokens(encoded, encode_tool(spec, self.tokenizer)) for spec in specs)
+        return [1 / (1 + math.exp(-self.log_odds("serves", ids, segments))) for ids, segments, _ in tokens]
 
-    def _probability(self, ids: list[int], segments: list[int], markers: list[int]) -> float:
-        rows = {"ids": ids, "mask": [1] * len(ids), "segments": segments, "markers": markers or [0]}
+    def log_odds(self, output: Literal["serves", "right"], ids: list[int], segments: list[int]) -> float:
+        """Return the log odds that a tool serves a request, or that a call is right, by its tokens. Blocking."""
+        rows = {"ids": ids, "mask": [1] * len(ids), "segments": segments}
         with self._lock:
-            (scores,) = self.session.run(["serves"], {name: np.array([row], np.int64) for name, row in rows.items()})
-        return 1 / (1 + math.exp(-round(float(scores[0]), DIGITS)))
+            (scores,) = self.session.run([output], {name: np.array([row], np.int64) for name, row in rows.items()})
+        return round(float(scores[0]), DIGITS)
 
 
 def judge(request: str, specs: Sequence[ToolSpec]) -> list[float]:
@@ -91,13 +93,11 @@ def encode_request(text: str, tokenizer: Tokenizer) -> Encoding:
 
 def encode_tool(spec: ToolSpec, tokenizer: Tokenizer) -> EncodedTool:
     """Return the tokens of a tool: server, name and description, then its parameters, required parameters first."""
-    headline = f"{' '.join(words_of(spec.upstream_name))}. {spec.full}"
-    headline = f"{spec.server}: {headline}" if spec.server else headline
-    ids = list(_ids(headline, tokenizer)[:_TOOL_TOKENS])
+    ids = list(_ids(tool_headline(spec), tokenizer)[:TOOL_TOKENS])
     names, markers = [], []
     for name in sorted(spec.parameters, key=lambda name: name not in spec.required)[:MAX_PARAMETERS]:
-        parameter = _parameter_text(name, spec.parameters[name], required=name in spec.required)
-        tokens = _ids(parameter, tokenizer)[:_PARAMETER_TOKENS]
+        parameter = parameter_text(name, spec.parameters[name], required=name in spec.required)
+        tokens = _ids(parameter, tokenizer)[:PARAMETER_TOKENS]
         if len(ids) + len(tokens) + 2 > MAX_TOOL_TOKENS:
             break
         names.append(name)
@@ -113,7 +113,14 @@ def joined_tokens(request: Encoding, tool: EncodedTool) -> tuple[list[int], list
     return ids, [0] * offset + [1] * len(tool.ids), [offset + marker for marker in tool.markers]
 
 
-def _parameter_text(name: str, schema: Mapping[str, Any], *, required: bool) -> str:
+def tool_headline(spec: ToolSpec) -> str:
+    """Return the text of a tool without its parameters."""
+    headline = f"{' '.join(words_of(spec.upstream_name))}. {spec.full}"
+    return f"{spec.server}: {headline}" if spec.server else headline
+
+
+def parameter_text(name: str, schema: Mapping[str, Any], *, required: bool) -> str:
+    """Return the text of a parameter."""
     values, kind = schema.get("enum"), schema.get("type", "any")
     kind = " or ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
     if isinstance(values, list):

@@ -1,0 +1,293 @@
+"""Second stage of the judge's training: whether a call is right, with its arguments, beside whether a tool serves.
+
+It starts from the judge that ships, and keeps what that says of tools. It needs torch, transformers and onnxscript.
+"""
+
+import json
+import random
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from numpy.typing import NDArray
+from onnx.numpy_helper import to_array
+from onnxruntime.quantization import QuantType, quantize_dynamic
+from torch import nn
+from torch.nn import functional
+from transformers import BertConfig, BertModel
+
+from benchmarks.train.exact_products import exact_products
+from benchmarks.train.judging.calls import UNKNOWN, Example, packed
+from packetgate.reflex.judge.calls import call_tokens
+from packetgate.reflex.judge.judge import (
+    CLS,
+    MARKER,
+    MAX_TOOL_TOKENS,
+    PARAMETER_TOKENS,
+    REQUEST_TOKENS,
+    SEP,
+    TOOL_TOKENS,
+)
+from packetgate.reflex.meaning import encoder as ranking
+from packetgate.reflex.weights import load_tokenizer, without_surrogates
+
+SEED, BATCH, SERVING = 20, 256, 48
+"""`SERVING`: examples of a batch on which it is held to what it said of tools before."""
+LEARNING_RATE, HEAD_RATE, WARM_UP = 1.5e-4, 6e-4, 0.04
+ARGUMENT_SHARE, SERVING_SHARE = 0.3, 0.1
+_BUCKET = 60  # batches whose examples are sorted by length together
+
+
+class CallJudge(nn.Module):  # type: ignore[misc]
+    """The encoder with three heads: does the tool serve, is the call right, is each argument right."""
+
+    def __init__(self, attention: str = "sdpa") -> None:
+        super().__init__()
+        size = 384
+        config = BertConfig(vocab_size=30_522, hidden_size=size, num_hidden_layers=6, intermediate_size=4 * size)
+        config._attn_implementation = attention
+        self.encoder = BertModel(config, add_pooling_layer=False)
+        self.serves = nn.Sequential(nn.Linear(size, size), nn.Tanh(), nn.Linear(size, 1))
+        self.right = nn.Sequential(nn.Linear(size, size), nn.Tanh(), nn.Linear(size, 1))
+        self.argument = nn.Linear(size, 1)
+
+    def forward(
+        self, ids: torch.Tensor, mask: torch.Tensor, segments: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return log odds of serving (B), of being right (B), and of each argument at its marker (B, tokens)."""
+        hidden = self.encoder(input_ids=ids, attention_mask=mask, token_type_ids=segments).last_hidden_state
+        return self.serves(hidden[:, 0])[:, 0], self.right(hidden[:, 0])[:, 0], self.argument(hidden)[:, :, 0]
+
+
+def restored(exported: Path) -> CallJudge:
+    """Return the judge of an exported file, as near as its integers tell. Heads that it lacks are new."""
+    graph = onnx.load(str(exported)).graph
+    held = {one.name: torch.from_numpy(to_array(one).copy()) for one in graph.initializer}
+    reads: dict[str, list[onnx.NodeProto]] = {}
+    for node in graph.node:
+        for name in node.input:
+            reads.setdefault(name, []).append(node)
+    model = CallJudge()
+    known = model.state_dict()
+    for name, value in held.items():
+        if name in known:
+            known[name] = value
+        if not name.endswith("_quantized"):
+            continue
+        stem = name.removesuffix("_quantized")
+        weights = (value.float() - held[f"{stem}_zero_point"].float()) * held[f"{stem}_scale"]
+        key = (
+            stem.removesuffix("_Transposed")
+            if stem.removesuffix("_Transposed") in known
+            else _weights_at(name, reads, held)
+        )
+        if key in known:
+            known[key] = weights if key == stem else weights.T.contiguous()
+    model.load_state_dict(known)
+    return model
+
+
+def _weights_at(name: str, reads: dict[str, list[onnx.NodeProto]], held: dict[str, torch.Tensor]) -> str:
+    """Return the name of a product's weights: that of the bias which is added to it."""
+    ahead = [*reads[name]]
+    while ahead:
+        node = ahead.pop(0)
+        bias = [one for one in node.input if node.op_type == "Add" and one in held and one.endswith(".bias")]
+        if bias:
+            return f"{bias[0].removesuffix('bias')}weight"
+        ahead += [later for output in node.output for later in reads.get(output, [])]
+    return ""
+
+
+def export(model: CallJudge, target: Path) -> None:
+    """Write the file that ships."""
+    exact = CallJudge("eager")
+    exact.load_state_dict(model.state_dict())
+    ids = torch.randint(1000, 2000, (2, 24))
+    whole = target.with_suffix(".float.onnx")
+    inputs = ["ids", "mask", "segments"]
+    torch.onnx.export(
+        exact.eval(),
+        (ids, torch.ones_like(ids), torch.zeros_like(ids)),
+        str(whole),
+        input_names=inputs,
+        output_names=["serves", "right", "arguments"],
+        dynamic_axes={name: {0: "batch", 1: "tokens"} for name in inputs},
+        dynamo=False,
+        opset_version=17,
+    )
+    quantize_dynamic(str(whole), str(target), weight_type=QuantType.QInt8, per_channel=True)
+    exact_products(target)
+    whole.unlink()
+
+
+def pack(examples: Sequence[Example], target: Path) -> None:
+    """Write examples as tokens, each text once."""
+    tokenizer = load_tokenizer(ranking.WEIGHTS / ranking.VOCABULARY)
+
+    def encode(texts: Sequence[str]) -> list[list[int]]:
+        found = tokenizer.encode_batch([without_surrogates(text) for text in texts], add_special_tokens=False)
+        return [one.ids for one in found]
+
+    np.savez_compressed(target, **packed(examples, encode))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Token sequences on the device, one after the other; a batch is gathered there."""
+
+    lengths: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    segments: NDArray[np.int64]
+    """By sequence, where its second segment begins."""
+    tokens: torch.Tensor
+    labels: torch.Tensor
+    """By token: 1 or 0 at the marker of an argument that is right or wrong, else -1."""
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[list[int], int, dict[int, int]]], device: str) -> "Sequences":
+        """Return rows of (tokens, where the second segment begins, labels by place)."""
+        lengths = np.array([len(ids) for ids, _, _ in rows])
+        starts = np.cumsum(lengths) - lengths
+        labels = np.full(int(lengths.sum()), -1, np.int8)
+        for start, (_, _, told) in zip(starts, rows, strict=True):
+            for place, label in told.items():
+                labels[start + place] = label
+        tokens = np.concatenate([np.array(ids, np.int32) for ids, _, _ in rows])
+        return cls(
+            lengths,
+            starts,
+            np.array([one for _, one, _ in rows]),
+            torch.from_numpy(tokens).to(device),
+            torch.from_numpy(labels).to(device),
+        )
+
+    def batch(self, rows: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return (ids, mask, segments, labels), each of shape (rows, tokens); tokens are a multiple of 16."""
+        device = self.tokens.device
+        longest = -(-int(self.lengths[rows].max()) // 16) * 16
+        places = torch.arange(longest, device=device)[None]
+        length, start, second = (
+            torch.from_numpy(one[rows]).to(device)[:, None] for one in (self.lengths, self.starts, self.segments)
+        )
+        mask = places < length
+        at = (start + places).clamp(max=len(self.tokens) - 1)
+        labels = torch.where(mask, self.labels[at].float(), torch.full((), -1.0, device=device))
+        return torch.where(mask, self.tokens[at].long(), 0), mask.long(), ((places >= second) & mask).long(), labels
+
+
+def sequences(kept: dict[str, NDArray[Any]], device: str) -> tuple[Sequences, Sequences]:
+    """Return the packed examples as the judge reads calls, and as it reads tools."""
+    ends, line_ends = np.cumsum(kept["lengths"].astype(np.int64)), np.cumsum(kept["sizes"].astype(np.int64))
+
+    def text(number: int) -> list[int]:
+        found: list[int] = kept["tokens"][ends[number] - kept["lengths"][number] : ends[number]].tolist()
+        return found
+
+    calls, tools = [], []
+    for end, size in zip(line_ends, kept["sizes"], strict=True):
+        line = kept["lines"][end - size : end].tolist()
+        request, headline = text(line[0]), text(line[1])
+        parts = [line[at : at + 3] for at in range(2, len(line), 3)]
+        pieces = [(text(name), kind % 10, text(value - 1) if value else None) for name, kind, value in parts]
+        ids, segments = call_tokens(request, headline, pieces)
+        markers = [place for place, token in enumerate(ids) if token == MARKER and segments[place]]
+        told = {
+            place: 1 - kind // 10 for place, (_, kind, _) in zip(markers, parts, strict=False) if kind // 10 != UNKNOWN
+        }
+        calls.append((ids, segments.index(1), told))
+        tools.append(_tool_tokens(request, headline, [name for name, _, _ in pieces]))
+    return Sequences.of(calls, device), Sequences.of(tools, device)
+
+
+def _tool_tokens(
+    request: list[int], headline: list[int], parameters: list[list[int]]
+) -> tuple[list[int], int, dict[int, int]]:
+    tool = headline[:TOOL_TOKENS]
+    for name in parameters:
+        if len(tool) + len(name[:PARAMETER_TOKENS]) + 2 <= MAX_TOOL_TOKENS:
+            tool = [*tool, MARKER, *name[:PARAMETER_TOKENS]]
+    before = [CLS, *request[:REQUEST_TOKENS], SEP]
+    return [*before, *tool, SEP], len(before), {}
+
+
+def train(packed_examples: Path, start: Path, minutes: float, *, without: str = "") -> CallJudge:
+    """Return the judge, trained for so many minutes.
+
+    Args:
+        start: the exported judge to begin with; what it says of tools is kept.
+        without: the beginning of the names of sources that are left out.
+    """
+    torch.manual_seed(SEED)
+    rng = np.random.default_rng(SEED)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.backends.cuda.enable_cudnn_sdp(False)  # it compiles a kernel for each shape: a third of a second each
+    kept = dict(np.load(packed_examples))
+    calls, tools = sequences(kept, device)
+    names = kept["sources"][kept["source"]]
+    rows = np.flatnonzero(~np.char.startswith(names, without)) if without else np.arange(len(names))
+    right, weight = (torch.from_numpy(kept[one].astype(np.float32)).to(device) for one in ("right", "weight"))
+    model, before = restored(start).to(device).train(), restored(start).to(device).eval().requires_grad_(False)
+    heads = [one for name, one in model.named_parameters() if name.startswith(("right", "argument"))]
+    body = [one for name, one in model.named_parameters() if not name.startswith(("right", "argument"))]
+    optimizer = torch.optim.AdamW(
+        [{"params": body, "lr": LEARNING_RATE}, {"params": heads, "lr": HEAD_RATE}], weight_decay=0.01
+    )
+    rates = [group["lr"] for group in optimizer.param_groups]
+    started = told = time.monotonic()
+    seen, losses = 0, []
+    for batch in _batches(rows, calls.lengths, rng):
+        now = time.monotonic()
+        done = (now - started) / (60 * minutes)
+        if done >= 1:
+            break
+        for group, rate in zip(optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate * min(done / WARM_UP + 0.02, (1 - done) / (1 - WARM_UP), 1)
+        ids, mask, segments, labels = calls.batch(batch)
+        some = tools.batch(rng.permutation(batch)[:SERVING])[:3]
+        with torch.autocast(device, torch.bfloat16):
+            _, is_right, arguments = model(ids, mask, segments)
+            serves, _, _ = model(*some)
+            served, _, _ = before(*some)
+        at = torch.from_numpy(batch).to(device)
+        of_call = functional.binary_cross_entropy_with_logits(is_right.float(), right[at], weight[at])
+        each = functional.binary_cross_entropy_with_logits(arguments.float(), labels.clamp(min=0), reduction="none")
+        is_told = labels >= 0
+        of_arguments = (each * is_told).sum() / is_told.sum().clamp(min=1)
+        of_serving = functional.mse_loss(serves.float(), served.float())
+        (of_call + ARGUMENT_SHARE * of_arguments + SERVING_SHARE * of_serving).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        seen += len(batch)
+        losses.append([of_call.detach(), of_arguments.detach(), of_serving.detach()])
+        if now - told > 20:
+            means = [round(float(sum(one) / len(one)), 4) for one in zip(*losses, strict=True)]
+            said = {
+                "epochs": round(seen / len(rows), 2),
+                "call, arguments, serving": means,
+                "examples/s": int(seen / (now - started)),
+            }
+            print(json.dumps(said), flush=True)
+            told, losses = now, []
+    trained: CallJudge = model.eval().cpu()
+    return trained
+
+
+def _batches(
+    rows: NDArray[np.int64], lengths: NDArray[np.int64], rng: np.random.Generator
+) -> Iterator[NDArray[np.int64]]:
+    """Yield batches of examples of about the same length, in random order, without end."""
+    while True:
+        order = rng.permutation(rows)
+        for start in range(0, len(order), BATCH * _BUCKET):
+            part = order[start : start + BATCH * _BUCKET]
+            part = part[np.argsort(lengths[part], kind="stable")]
+            groups = [part[at : at + BATCH] for at in range(0, len(part), BATCH)]
+            random.Random(start).shuffle(groups)
+            yield from groups

@@ -1,0 +1,143 @@
+"""Let the judge read a call: the request, the tool and each argument."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from tokenizers import Tokenizer
+
+from packetgate.reflex.judge.judge import (
+    CLS,
+    JUDGE_WEIGHTS,
+    MARKER,
+    SEP,
+    load_encoder,
+    parameter_text,
+    tool_headline,
+)
+from packetgate.reflex.weights import without_surrogates
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.values import fold_text, leaves
+
+MAX_TOKENS, MAX_CHARS = 320, 1_000
+_REQUEST_TOKENS, _TOOL_TOKENS = 140, 36
+_GIVEN_TOKENS, _LACKING_TOKENS = 20, 14  # of a parameter's text, with and without an argument
+_VALUE_HEAD, _VALUE_TAIL = 30, 12
+_MAX_PARAMETERS = 12
+_CUT = 8  # BERT's [unused7]: a value was cut here
+
+
+class Origin:
+    """The token before a value, which says where its words are: BERT's [unused0] and the next ones."""
+
+    REQUEST = 1  # in the request, letter by letter
+    FOLDED = 2  # in the request, but for case and marks
+    PARTLY = 3  # some of its words are
+    ABSENT = 4
+    DEFAULT = 5  # of the schema
+    CHOICE = 6  # one of several that the schema lists
+    LACKING = 7  # the parameter has no argument
+
+
+class Piece(NamedTuple):
+    """A parameter as the judge reads it, with its argument, if it has one."""
+
+    name: str
+    text: str
+    origin: int
+    value: str | None
+
+
+def pieces_of(request: str, spec: ToolSpec, params: Mapping[str, Any]) -> list[Piece]:
+    """Return the parameters of a call: those with an argument, then the required ones, then the others."""
+    folded = f" {_words(request)} "
+    given = [name for name in spec.parameters if name in params] + [
+        name for name in params if name not in spec.parameters
+    ]
+    lacking = sorted((n for n in spec.parameters if n not in params), key=lambda name: name not in spec.required)
+    found = []
+    for name in [*given, *lacking][:_MAX_PARAMETERS]:
+        schema = spec.parameters.get(name, {})
+        text = parameter_text(name, schema, required=name in spec.required)
+        if name in params:
+            value = params[name]
+            shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+            found.append(Piece(name, text, _origin(value, schema, request, folded), shown))
+        else:
+            found.append(Piece(name, text, Origin.LACKING, None))
+    return found
+
+
+def call_tokens(
+    request: Sequence[int], headline: Sequence[int], pieces: Sequence[tuple[Sequence[int], int, Sequence[int] | None]]
+) -> tuple[list[int], list[int]]:
+    """Return (tokens, segments) of a call. Each piece is (tokens of the text, origin, tokens of the value)."""
+    ids = [CLS, *request[:_REQUEST_TOKENS], SEP]
+    before = len(ids)
+    ids += headline[:_TOOL_TOKENS]
+    for text, origin, value in pieces:
+        part = [MARKER, *text[: _LACKING_TOKENS if value is None else _GIVEN_TOKENS], origin]
+        if value is not None:
+            part += (
+                value
+                if len(value) <= _VALUE_HEAD + _VALUE_TAIL
+                else [*value[:_VALUE_HEAD], _CUT, *value[-_VALUE_TAIL:]]
+            )
+        if len(ids) + len(part) + 1 > MAX_TOKENS:
+            break
+        ids += part
+    ids.append(SEP)
+    return ids, [0] * before + [1] * (len(ids) - before)
+
+
+def right_log_odds(request: str, spec: ToolSpec, params: Mapping[str, Any]) -> float:
+    """Return the log odds that a call does what the request asks for. Cached; otherwise blocking."""
+    return _right_log_odds(request, spec, json.dumps(params, ensure_ascii=False, default=str))
+
+
+@lru_cache(maxsize=1_024)
+def _right_log_odds(request: str, spec: ToolSpec, params: str) -> float:
+    encoder = load_encoder(JUDGE_WEIGHTS)
+    pieces = [
+        (
+            _ids(one.text, encoder.tokenizer),
+            one.origin,
+            None if one.value is None else _ids(one.value, encoder.tokenizer),
+        )
+        for one in pieces_of(request, spec, json.loads(params))
+    ]
+    ids, segments = call_tokens(_ids(request, encoder.tokenizer), _ids(tool_headline(spec), encoder.tokenizer), pieces)
+    return encoder.log_odds("right", ids, segments)
+
+
+def _ids(text: str, tokenizer: Tokenizer) -> list[int]:
+    encoded: list[int] = tokenizer.encode(without_surrogates(text[:MAX_CHARS]), add_special_tokens=False).ids
+    return encoded
+
+
+def _origin(value: Any, schema: Mapping[str, Any], request: str, folded: str) -> int:
+    if "default" in schema and value == schema["default"] and type(value) is type(schema["default"]):
+        return Origin.DEFAULT
+    if isinstance(value, bool):
+        return Origin.CHOICE
+    parts = [str(one.value) for one in leaves(value, "")] or [str(value)]
+    kinds = [_origin_of_text(part, request, folded) for part in parts[:20]]
+    worst = max(kinds)
+    if worst == Origin.ABSENT and min(kinds) != Origin.ABSENT:
+        return Origin.PARTLY
+    return Origin.CHOICE if worst == Origin.ABSENT and schema.get("enum") else worst
+
+
+def _origin_of_text(text: str, request: str, folded: str) -> int:
+    if text and re.search(rf"(?<!\w){re.escape(text)}(?!\w)", request):
+        return Origin.REQUEST
+    words = _words(text)
+    if words and f" {words} " in folded:
+        return Origin.FOLDED
+    return Origin.PARTLY if any(f" {word} " in folded for word in words.split()) else Origin.ABSENT
+
+
+def _words(text: str) -> str:
+    return " ".join(re.findall(r"\w+", fold_text(text)))
