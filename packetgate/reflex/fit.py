@@ -42,7 +42,7 @@ from packetgate.tools.text.values import leaves
 from packetgate.tools.text.words import STOP_WORDS, query_terms, stem_of, words_in, words_of
 
 MIN_TOOL_PROBABILITY = 0.51  # probability from which a tool is called
-MAX_JUDGED_GAP = 4.0  # a tool with a larger gap to the best score is not judged: the judge cannot close that gap
+MAX_JUDGED_GAP = 5.0  # a tool with a larger gap to the best score is not judged: the judge cannot close that gap
 MIN_PROBABILITY = 1e-3  # of arguments
 QUERIES = frozenset("query question search topic".split())  # words of parameter names that take a query
 _CANDIDATES = 12  # best ranked tools that are considered

@@ -34,7 +34,6 @@ _MIN_PROBABILITY = 1e-3
 _MAX_LOG_ODDS = 3.0  # of one piece of evidence
 _APPROVED = 0.5
 _MIN_PROPOSED = 0.1  # lowest probability of a proposed call: below 0.1, one call in fourteen was right
-_SURE = 0.8  # probability from which a proposed call is made without asking a slow model
 _MAX_YES_LOG_ODDS = 4.0  # models rarely exceed these log odds of a yes
 
 
@@ -199,15 +198,6 @@ async def review_by_evidence(
             )
         )
     return Review(reviews=tuple(reviews), confidence_source=source, decided_by="model", usage=usage)
-
-
-def select_if_sure(
-    proposal: Selection, packet: CognitionPacket, catalogue: Catalogue, advisers: Advisers
-) -> Selection | None:
-    """Return a proposal if its calls are right with a probability of at least 0.8. Blocking."""
-    if proposal.action != "call" or min(_probabilities(proposal, packet, catalogue, advisers)) < _SURE:
-        return None
-    return proposal.changed(reasoning=f"{proposal.reasoning}; certain enough to skip the model")
 
 
 def likelier_selection(

@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
 from packetgate.deciders.advice import NO_ADVISERS, Advisers
-from packetgate.deciders.language.evidence import evidence_from_tokens, likelier_selection, needs_call, select_if_sure
+from packetgate.deciders.language.evidence import evidence_from_tokens, likelier_selection, needs_call
 from packetgate.deciders.language.prompting import (
     ASK,
     SHOW,
@@ -91,7 +91,7 @@ async def select_natively(
     may_answer: bool = False,
     advisers: Advisers = NO_ADVISERS,
 ) -> Selection:
-    """Return the selection of a model that is offered tools. A slow model is not asked if a proposal is sure.
+    """Return the selection of a model that is offered tools, or a proposal that is likelier to be right.
 
     Args:
         may_answer: whether text without a call is the turn's answer.
@@ -100,10 +100,6 @@ async def select_natively(
         ToolsRefusedError: the server accepts no tools.
     """
     proposal = await asyncio.to_thread(advisers.propose, packet, catalogue) if model.is_local else None
-    if proposal and model.tool_token_limit:
-        sure = await asyncio.to_thread(select_if_sure, proposal, packet, catalogue, advisers)
-        if sure:
-            return sure
     offer = await asyncio.to_thread(tool_offer, model, packet, catalogue, advisers)
     max_tokens = context.selection_max_tokens
     streams = may_answer and not model.is_local

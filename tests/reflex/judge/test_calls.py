@@ -1,0 +1,76 @@
+"""The judge on calls: what it reads of them, and what it says with the shipped weights."""
+
+from typing import Any
+
+import pytest
+from support.packets import tool
+
+from packetgate.reflex.judge.calls import MAX_TOKENS, Origin, call_tokens, pieces_of, right_log_odds
+
+WRITE = tool(
+    "files.write", "path", "content", description="Write a text to a file.",
+    path={"type": "string", "description": "Path of the file"},
+    content={"type": "string", "description": "The text"},
+    mode={"type": "string", "enum": ["overwrite", "append"], "default": "overwrite"},
+)  # fmt: skip
+TRAIN = tool(
+    "rail.find_trains", "origin", "destination", description="Find trains between two stations.",
+    origin={"type": "string", "description": "Station to leave from"},
+    destination={"type": "string", "description": "Station to arrive at"},
+    day={"type": "string", "description": "Day of travel"},
+)  # fmt: skip
+DELETE = tool("files.delete", "path", description="Delete a file.", path={"type": "string", "description": "The file"})
+ASKED = "write 'milk and Eggs' to shopping.txt"
+
+
+@pytest.mark.parametrize(
+    ("params", "origin"),
+    [
+        ({"path": "shopping.txt"}, Origin.REQUEST),
+        ({"path": "SHOPPING.txt"}, Origin.FOLDED),
+        ({"path": "milk.txt"}, Origin.PARTLY),
+        ({"path": "/etc/passwd"}, Origin.ABSENT),
+        ({"path": ["shopping.txt", "other"]}, Origin.PARTLY),
+        ({"mode": "overwrite"}, Origin.DEFAULT),
+        ({"mode": "append"}, Origin.CHOICE),
+        ({"mode": True}, Origin.CHOICE),
+        ({"path": ""}, Origin.ABSENT),
+        ({"unknown": "milk"}, Origin.REQUEST),
+    ],
+)
+def test_a_value_is_read_with_where_its_words_are(params: dict[str, Any], origin: int):
+    (first, *rest) = pieces_of(ASKED, WRITE, params)
+    assert (first.name, first.origin) == (*params, origin)
+    assert {one.origin for one in rest} == {Origin.LACKING}
+
+
+def test_required_parameters_come_first_among_those_without_an_argument():
+    assert [one.name for one in pieces_of(ASKED, WRITE, {"mode": "append"})] == ["mode", "path", "content"]
+
+
+def test_a_long_call_is_cut():
+    long = list(range(1000, 3000))
+    ids, segments = call_tokens(long, long, [(long, Origin.ABSENT, long)] * 40)
+    assert len(ids) == len(segments) <= MAX_TOKENS
+
+
+@pytest.mark.parametrize(
+    ("request_", "right", "wrong"),
+    [
+        (ASKED, (WRITE, {"path": "shopping.txt", "content": "milk and Eggs"}),
+         (WRITE, {"path": "shopping.txt", "content": "milk"})),
+        (ASKED, (WRITE, {"path": "shopping.txt", "content": "milk and Eggs"}), (DELETE, {"path": "shopping.txt"})),
+        ("create notes.md with the text Hello world", (WRITE, {"path": "notes.md", "content": "Hello world"}),
+         (WRITE, {"path": "notes.md", "content": "Hello"})),
+        ("Find trains from Basel to Verona", (TRAIN, {"origin": "Basel", "destination": "Verona"}),
+         (TRAIN, {"origin": "Basel", "destination": "Verona", "day": "2023-10-01"})),
+        ("delete draft.txt", (DELETE, {"path": "draft.txt"}), (DELETE, {"path": "it"})),
+    ],
+)  # fmt: skip
+def test_a_right_call_is_likelier_than_a_wrong_one(request_: str, right: tuple[Any, Any], wrong: tuple[Any, Any]):
+    assert right_log_odds(request_, *right) > right_log_odds(request_, *wrong) + 0.5
+
+
+@pytest.mark.parametrize("request_", ["", "?" * 5000, "\ud83d", "火车"])
+def test_any_call_is_judged(request_: str):
+    assert -30 < right_log_odds(request_, WRITE, {"path": {"a": [None, 1, {"b": "x" * 9000}]}}) < 30
