@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -43,6 +44,7 @@ _RIVAL = 0.3  # probability from which another tool is listed as a doubt
 _NOT_READ = 0.2  # probability of an argument that was not read from the request
 _MAX_COUNT = 3  # largest value of signals that count something
 _DECLINED = {ApprovalOutcome.DENIED, ApprovalOutcome.SKIPPED}
+_LEAD = re.compile(r"([\w' ]{1,30})[,.;:!\u2013\u2014-]+\s+(?=\w)")
 _MIN_ALTERNATIVE = 0.05  # probability from which another tool is an alternative
 
 
@@ -190,7 +192,7 @@ def reflex_call_signals(
     unused = [value for value in unused_values(text, fit.fillings) if value.casefold() not in used]
     fit = replace(fit, probability=min(1.0, sum(other.probability for other in same)))
     signals = fit.call_signals(log_probability(arguments), len(call.params), len(unused))
-    signals = signals._replace(right=right_log_odds(current_step(packet), fit.spec, call.params))
+    signals = signals._replace(right=right_log_odds(words_to_judge(packet), fit.spec, call.params))
     return signals, _doubts(fit, rival, arguments, unused)
 
 
@@ -258,11 +260,20 @@ def log_probability(arguments: Mapping[str, float]) -> float:
     return max(math.log(MIN_PROBABILITY), sum(map(math.log, arguments.values())))
 
 
+def words_to_judge(packet: CognitionPacket) -> str:
+    """Return the words that a call must follow: the current step without a reply at its beginning, and the answers."""
+    step = current_step(packet)
+    lead = _LEAD.match(step)
+    if lead and parse_words(lead[1]).outcome is not ApprovalOutcome.ANSWERED:
+        step = step[lead.end() :]
+    return "\n".join([step, *packet.content.clarifications])
+
+
 def call_signals(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallSignals:
     """Return the signals of any call, for the part of the request that fits it best. Blocking."""
     parts = fits_by_part(packet, catalogue, also=call.tool_name).items()
     signals = max(_signals(call, text, _fit_of(call, fits), fits) for text, fits in parts)[1]
-    return signals._replace(right=right_log_odds(current_step(packet), catalogue[call.tool_name], call.params))
+    return signals._replace(right=right_log_odds(words_to_judge(packet), catalogue[call.tool_name], call.params))
 
 
 def _signals(call: ToolCall, text: str, fit: Fit, fits: list[Fit]) -> tuple[float, CallSignals]:

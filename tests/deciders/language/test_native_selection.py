@@ -67,9 +67,10 @@ async def test_a_call_has_its_arguments_and_probabilities(writing: Writing):
 def test_few_tools_are_offered_in_full(writing: Writing):
     model = writing("Hello")
     offer = tool_offer(model, packet("Read a.txt"), FILES, ADVISERS)
-    assert len(FILES) > MIN_FULL_TOOLS == len(offer.specs)
-    show, ask, first, _ = offer.tools
-    assert (show.name, ask.name, first.name) == (SHOW, ASK, "files.read_file")
+    assert MIN_FULL_TOOLS <= len(offer.specs) < len(FILES)
+    show, ask, *shown = offer.tools
+    assert (show.name, ask.name) == (SHOW, ASK)
+    assert "files.read_file" in {one.name for one in shown}
     others = {*FILES} - {one.name for one in offer.specs}
     assert {*show.parameters["properties"]["names"]["items"]["enum"]} == others
 
@@ -122,16 +123,6 @@ def test_invented_optional_arguments_are_removed(request_: str, kept: dict[str, 
     left = without_needless_arguments(call, shop, lambda: facts_of(packet(request_), shop).sources)
     assert left.arguments == kept | {"sort": "price"}
     assert left.probabilities.keys() == left.arguments.keys()
-
-
-@pytest.mark.parametrize(("speed", "decided_by"), [(None, "reflex"), (90.0, "reflex"), (5_000.0, "model")])
-async def test_a_slow_model_is_skipped_if_reflex_is_sure(
-    writing: Writing, monkeypatch: pytest.MonkeyPatch, speed: float | None, decided_by: str
-):
-    monkeypatch.setattr(LlamaCppModel, "reading_speed", speed)
-    chosen = await select(writing(DEFAULT_SYNTAX.write([READ])))
-    assert (chosen.decided_by, chosen.usage.input_tokens > 0) == (decided_by, decided_by == "model")
-    assert [(one.tool_name, one.params) for one in chosen.calls] == [READ]
 
 
 @pytest.mark.parametrize(
