@@ -26,6 +26,7 @@ _REQUEST_TOKENS, _TOOL_TOKENS = 140, 36
 _GIVEN_TOKENS, _LACKING_TOKENS = 20, 14  # of a parameter's text, with and without an argument
 _VALUE_HEAD, _VALUE_TAIL = 30, 12
 _MAX_PARAMETERS = 12
+_LONG_PATH = re.compile(r"/[^\s\"'`]{40,}[^\s\"'`.,;:!?]")
 _CUT = 8  # BERT's [unused7]: a value was cut here
 
 
@@ -99,7 +100,7 @@ def right_log_odds(request: str, spec: ToolSpec, params: Mapping[str, Any]) -> f
 
 @lru_cache(maxsize=1_024)
 def _right_log_odds(request: str, spec: ToolSpec, params: str) -> float:
-    encoder = load_encoder(JUDGE_WEIGHTS)
+    encoder, (request, params) = load_encoder(JUDGE_WEIGHTS), _with_short_paths(request, params)
     pieces = [
         (
             _ids(one.text, encoder.tokenizer),
@@ -110,6 +111,15 @@ def _right_log_odds(request: str, spec: ToolSpec, params: str) -> float:
     ]
     ids, segments = call_tokens(_ids(request, encoder.tokenizer), _ids(tool_headline(spec), encoder.tokenizer), pieces)
     return encoder.log_odds("right", ids, segments)
+
+
+def _with_short_paths(request: str, params: str) -> tuple[str, str]:
+    """Return both texts without the first folders of long paths that stand in both: a long value would be cut."""
+    for path in dict.fromkeys(_LONG_PATH.findall(request)):
+        if path in params:
+            short = "/".join(["", *path.split("/")[-3:]])
+            request, params = request.replace(path, short), params.replace(path, short)
+    return request, params
 
 
 def _ids(text: str, tokenizer: Tokenizer) -> list[int]:
