@@ -40,9 +40,8 @@ from packetgate.deciders.choosing import language_deciders
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.middleware import SEARCH, PacketgateMiddleware
-from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool
-from packetgate.models.openai.compatible import openai_tool, schema_format
-from packetgate.models.schemas import AnswerForm
+from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool, WordProbabilities
+from packetgate.models.openai.compatible import openai_tool
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError
 from packetgate.state.packet import CognitionPacket, TurnInput
@@ -176,12 +175,12 @@ class _Model(ReadyModel):
         self.chat._asked.append(Asked(_billed(messages, offered), written))
         return answer
 
-    async def answer(
-        self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
-    ) -> ModelAnswer:
-        """Return the right answer, in the shortest form that the schema allows."""
-        answer = await super().answer(messages, form, sampling=sampling)
-        self.chat._asked.append(Asked(_billed(messages, compact_json(schema_format(form))), answer.text))
+    async def word_probabilities(
+        self, messages: Sequence[BaseMessage], words: tuple[str, ...], **options: Any
+    ) -> WordProbabilities:
+        """Return a yes."""
+        answer = await super().word_probabilities(messages, words, **options)
+        self.chat._asked.append(Asked(_billed(messages, ""), answer.said or ""))
         return answer
 
 

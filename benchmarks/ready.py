@@ -15,13 +15,11 @@ from benchmarks.ranking.data import tool_spec
 from benchmarks.tokens.others import RecordingChat
 from packetgate.deciders.language.prompting import SHOW
 from packetgate.models.decoding import WrittenCall
-from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool
-from packetgate.models.schemas import AnswerForm
+from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool, WordProbabilities
 from packetgate.ranking.ranking import ranking_of
 from packetgate.reflex.meaning.encoder import Floats, Vectors, encoded_text, sentence_encoder
 from packetgate.reflex.meaning.ranker import SemanticModel
 from packetgate.state.base import TokenUsage
-from packetgate.state.printing import compact_json
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.descriptions import listed_name
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -98,11 +96,11 @@ class ReadyModel(Model):
             call = WrittenCall(SHOW, {"names": [self.chat.tool]})
         return ModelAnswer("", TokenUsage(), calls=(call,))
 
-    async def answer(
-        self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
-    ) -> ModelAnswer:
-        """Return an approval, in the shortest form that the schema allows."""
-        return ModelAnswer(compact_json({"reviews": {"1": {"approved": True, "confidence": 0.95}}}), TokenUsage())
+    async def word_probabilities(
+        self, messages: Sequence[BaseMessage], words: tuple[str, ...], **options: Any
+    ) -> WordProbabilities:
+        """Return a yes."""
+        return WordProbabilities({}, TokenUsage(), words[0])
 
 
 def reading_tool(name: str) -> ToolSpec:

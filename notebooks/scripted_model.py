@@ -10,12 +10,11 @@ def answer(form: str, asked: str) -> str:
     """Return the model's answer in a form, or its words to the user without a form."""
     file = re.search(r"\w+\.(?:txt|md)", asked)
     call = {"tool": "ai.read", "params": {"path": file[0] if file else "plan.txt"}}
-    script = {
-        "selection": {"action": "call", "calls": [call], "complete": True},
-        "review": {"reviews": {"1": {"approved": True, "confidence": 0.9}}},
-    }
-    plain = "The gate opens at seven, and the roses get water an hour later."
-    return json.dumps(script[form]) if form in script else plain
+    if form == "selection":
+        return json.dumps({"action": "call", "calls": [call], "complete": True})
+    if asked.rstrip().endswith("Is this call right?"):
+        return "yes"
+    return "The gate opens at seven, and the roses get water an hour later."
 
 
 class Endpoint(BaseHTTPRequestHandler):

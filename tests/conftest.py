@@ -10,6 +10,7 @@ import pytest
 from support.aegra import python_for_aegra
 from support.command_line import CommandLine
 from support.data_folder import data_folder
+from support.llama_server import program_path
 from support.postgres import serve_postgres
 from support.programs import missing
 from support.scripted_openai import ScriptedOpenAI, serve_scripted_openai
@@ -106,6 +107,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     aegra = [item for item in items if "aegra" in getattr(item, "fixturenames", ())]
     if aegra and python_for_aegra() is None:
         needy += aegra
+    if not program_path():
+        needy += [item for item in items if "llama_server" in getattr(item, "fixturenames", ())]
     if needy:
         config.hook.pytest_deselected(items=needy)
         items[:] = [item for item in items if item not in needy]
@@ -121,6 +124,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the skipped and deselected tests."""
     if data_folder() is None:
         terminalreporter.line("!! the tests with public data sets were left out: let PACKETGATE_DATA name their folder")
+    if not program_path():
+        terminalreporter.line("!! the tests with llama-server were left out: let PACKETGATE_LLAMA_SERVER name it")
     if python_for_aegra() is None:
         terminalreporter.line("!! the test with Aegra was left out: it needs Python 3.12 or newer on the path")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.command_line import CommandLine
 from support.pages import PAGES, ROOT
-from support.prompts import call, review
+from support.prompts import call
 from support.scripted_openai import serve_scripted_openai
 
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
@@ -24,7 +24,7 @@ STARTS_AFTER = {"proxy": ["your-servers"]}
 """Tutorials that begin with the files of others."""
 CHANGES = {"first-five-minutes": {"plan.txt": "Leave on Friday at noon.\nBring two maps\n"}}
 """What a page's commands leave in a file."""
-MODEL = ("Hi", "one hundred", call("ai.read", path="plan.txt"), review(0.95), "They leave on Friday.")
+MODEL = ("Hi", "one hundred", call("ai.read", path="plan.txt"), "They leave on Friday.")
 """Answers of the model of the tutorial on Ollama: two that measure its speed, then a turn."""
 
 

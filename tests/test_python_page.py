@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.pages import ROOT
 from support.programs import require
-from support.prompts import call, first_call, review
+from support.prompts import call, first_call
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Reply, Token, Tokens
 
@@ -18,9 +18,9 @@ RECIPES = ROOT / "docs" / "recipes"
 PAGE = (ROOT / "docs" / "python.md").read_text()
 README = (ROOT / "README.md").read_text()
 
-TURN = (call("functions.late_orders"), review(0.95), "A-17 and B-4 are late.")
+TURN = (call("functions.late_orders"), "A-17 and B-4 are late.")
 AGENT = (first_call("late_orders"), call("cancel_order", order="A-17"), "A-17 is cancelled.")
-DECIDED = Tokens.of('{"answer":', Token("true", {"true": 0.9, "false": 0.1}), "}")
+DECIDED = Tokens.of(Token("true", {"true": 0.9, "false": 0.1}))
 READ = "late_orders ():"
 PRINTS: dict[str, tuple[tuple[str, ...], tuple[Reply, ...]]] = {
     "functions.py": ((READ, "(days=10)", '["A-17"]', "`allow_write_tools` in the settings switches them on"), ()),
@@ -34,7 +34,7 @@ PRINTS: dict[str, tuple[tuple[str, ...], tuple[Reply, ...]]] = {
     "checkpointer.py": (("11 pears", "11 plums", "4 messages in the conversation"), ()),
     "many_tools.py": (
         ("42 tools: 20 pounds are 3811.76 yen. ['functions.pounds_to_yen']",),
-        (call("functions.pounds_to_yen", amount=20), review(0.95), "20 pounds are 3811.76 yen."),
+        (call("functions.pounds_to_yen", amount=20), "20 pounds are 3811.76 yen."),
     ),
     "subgraph.py": (("{'order': 'A-17'}", "for ada: ", "cancelled A-17"), ()),
     "langgraph_server.py": ((), ()),

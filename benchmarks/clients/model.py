@@ -25,7 +25,6 @@ ADD = "Add a line to"
 
 _OUTPUT = re.compile(r"<<<tool output \S+ [^\n]*\n(.*?)\n<<<end of tool output", re.DOTALL)
 _FILE, _QUOTED = re.compile(r"\b\w+\.txt\b"), re.compile(r'Append "([^"]+)"')
-_CALLS = re.compile(r"^\d+\. ", re.MULTILINE)
 
 
 @dataclass
@@ -63,10 +62,8 @@ class ScriptedModel:
 def said(messages: list[dict[str, Any]]) -> str:
     """Return the answer to these messages."""
     system, last = _text(messages[0]), _text(messages[-1])
-    if system.startswith("You review tool calls"):
-        calls = len(_CALLS.findall(last.split("Calls:", 1)[-1]))
-        verdict = {"approved": True, "confidence": 0.95, "reasoning": "it is what was asked for"}
-        return json.dumps({"reviews": {str(at + 1): verdict for at in range(calls)}})
+    if last.rstrip().endswith("Is this call right?"):
+        return "yes"
     if system.startswith("You choose the tools"):
         return json.dumps(chosen(last))
     if outputs := _OUTPUT.findall(last):

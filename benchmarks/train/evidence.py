@@ -28,12 +28,14 @@ from benchmarks.train.own import FOLDER, Request, catalogues
 from packetgate.deciders.advice import Advisers
 from packetgate.deciders.language.evidence import (
     EVIDENCE_FITTED,
-    YES,
+    FROM_TOKENS,
+    KINDS,
     CallEvidence,
     CallNeedEvidence,
-    yes_no_probabilities,
+    kind_of,
 )
 from packetgate.deciders.language.prompting import tool_offer, turn_messages
+from packetgate.deciders.language.review import evidence_from_verdict, yes_or_no
 from packetgate.deciders.language.selection import ModelSelector
 from packetgate.deciders.packets import facts_of
 from packetgate.lab.fitting import calibration_error, reliability
@@ -57,14 +59,14 @@ MEASURED_ON = 100
 """Cases of each public set that `benchmarks.real_models` measures on, and that nothing is fitted on."""
 DRAWN = 1.0
 """How hard the weights are drawn to their prior, in calls."""
-PRIOR = CallEvidence(read=1.0, judged=1.0, name=0.1, arguments=0.5, yes=0.5, acts=0.1)
+PRIOR = CallEvidence(read=1.0, judged=1.0, name=0.1, arguments=0.5, yes=0.5, clear=0.6, said=2.0, acts=0.1)
 """What one would guess: a call is as probably right as it is judged."""
 AGAINST = frozenset({"passed_over"})
 """What never speaks for a call, however few of the calls show it; the rest never speaks against one."""
+UNFITTED = frozenset({"clear", "said"})
+"""What the measured models do not give, which so counts by its prior."""
 FREE = frozenset({"always", "written"})
 """What says of which kind a call is, and may count for or against it."""
-BY_MODEL = frozenset({"written", "name", "arguments", "acts", "passed_over"})
-"""What is known of a call only where a model was offered the tools."""
 GATE = 0.7
 ALL = 1_000_000
 
@@ -215,8 +217,8 @@ async def _row(question: Question, model: Model) -> Row:
         call = Call(name=one.tool_name, arguments=one.params)
         if call.model_dump_json() in found:
             continue
-        odds = await yes_no_probabilities(model, question.words, catalogue[one.tool_name], one.params)
-        evidence = {**one.evidence, "yes": round(log_odds(odds.by_word[YES]), DIGITS)}
+        verdict = await yes_or_no(model, question.words, catalogue[one.tool_name], one.params)
+        evidence = {**one.evidence, **evidence_from_verdict(verdict)}
         found[call.model_dump_json()] = Candidate(
             call=call, evidence=evidence, right=question.right(call), by_model=who
         )
@@ -233,14 +235,13 @@ async def _row(question: Question, model: Model) -> Row:
 
 def fit(rows: Sequence[Row]) -> None:
     """Fit all weights, print what they are worth on what was left out, and write them."""
-    held: dict[str, dict[str, float]] = {}
-    judged = [(row, one) for row in rows if _is_judged(row) for call in row.candidates for one in _versions(call)]
-    right, chosen = (
-        np.array([float(one.right) for _, one in judged]),
-        np.array([one.by_model for _, one in judged]),
-    )
-    for name, unknown in (("checked", ()), ("unchecked", ("yes",))):
-        fields = [one for one in CallEvidence._fields if one not in unknown]
+    calls: dict[str, dict[str, float]] = {}
+    every = [(row, one) for row in rows if _is_judged(row) for call in row.candidates for one in _versions(call)]
+    for name in KINDS:
+        judged = [(row, one) for row, one in every if kind_of(one.evidence) == name]
+        right = np.array([float(one.right) for _, one in judged])
+        chosen = np.array([one.by_model for _, one in judged])
+        fields = [one for one in CallEvidence._fields if one in FREE or any(one in call.evidence for _, call in judged)]
         inputs = np.array(
             [[getattr(CallEvidence.from_signals(one.evidence), field) for field in fields] for _, one in judged]
         )
@@ -251,14 +252,14 @@ def fit(rows: Sequence[Row]) -> None:
         for what, group in by.items():
             sure = logistic.left_out(inputs, right, np.array([group(row) for row, _ in judged]))
             _print(f"{name}, each {what} left out, the model's own calls", sure[chosen], right[chosen])
-        held[name] = _named(fields, logistic.fitted(inputs, right))
+        calls[name] = _named(fields, logistic.fitted(inputs, right))
     told = [row for row in rows if row.acts is not None]
     inputs = np.array([[1.0, log_odds(row.acts or 0.0), log_odds(row.serves)] for row in told])
     wanted = np.array([float(row.wanted) for row in told])
     logistic = Logistic([0.0, 0.5, 0.5], [*map(_bounds, CallNeedEvidence._fields)], DRAWN)
     _print("acting, each set left out", logistic.left_out(inputs, wanted, np.array([row.set for row in told])), wanted)
-    held["acting"] = _named(CallNeedEvidence._fields, logistic.fitted(inputs, wanted))
-    EVIDENCE_FITTED.write_text(json.dumps(held, indent=2) + "\n", encoding="utf-8")
+    acting = _named(CallNeedEvidence._fields, logistic.fitted(inputs, wanted))
+    EVIDENCE_FITTED.write_text(json.dumps({"calls": calls, "acting": acting}, indent=2) + "\n", encoding="utf-8")
 
 
 def _named(fields: Sequence[str], weights: Matrix) -> dict[str, float]:
@@ -266,11 +267,15 @@ def _named(fields: Sequence[str], weights: Matrix) -> dict[str, float]:
 
 
 def _versions(call: Candidate) -> Iterator[Candidate]:
-    """Yield a call as it was judged, and one of the reflexes as it is where the model that chooses is not asked."""
-    yield call
-    if "read" in call.evidence:
-        unasked = {name: value for name, value in call.evidence.items() if name not in BY_MODEL}
-        yield call.model_copy(update={"evidence": unasked, "by_model": False})
+    """Yield a call as a model tells of it that returns all, and as one that returns less; `KINDS` has every kind."""
+    known = {name: value for name, value in call.evidence.items() if name != "yes"}
+    verdicts: list[dict[str, float]] = [{}]
+    if "yes" in call.evidence:
+        verdicts.append({"yes": call.evidence["yes"]})
+    for verdict in verdicts:
+        for unknown in (frozenset[str](), FROM_TOKENS):
+            evidence = {name: value for name, value in known.items() if name not in unknown} | verdict
+            yield call.model_copy(update={"evidence": evidence})
 
 
 def _is_judged(row: Row) -> bool:

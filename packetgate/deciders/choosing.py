@@ -45,7 +45,7 @@ def language_deciders(
     """
     from packetgate.deciders.advice import Advisers
     from packetgate.deciders.language.answer import respond_by_model
-    from packetgate.deciders.language.review import review_by_model, skipping_harmless_calls
+    from packetgate.deciders.language.review import review_by_evidence, skipping_harmless_calls
     from packetgate.deciders.language.selection import select_by_model
 
     load_prompts()
@@ -59,7 +59,7 @@ def language_deciders(
     return Deciders(
         intent=partial(detect_certain_intent, rules=plugged.intent if plugged else None),
         selector=in_one_turn(select, rules.selector, decides_unanswered=fallback),
-        reviewer=in_one_turn(skipping_harmless_calls(partial(review_by_model, prime, lite=lite, advisers=advisers))),
+        reviewer=in_one_turn(skipping_harmless_calls(partial(review_by_evidence, prime, advisers=advisers))),
         responder=in_one_turn(respond, rules.responder, decides_unanswered=fallback),
         replies=(plugged or plain).replies,
         lite=lite,

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -18,7 +18,8 @@ from pydantic import BaseModel, ValidationError
 
 from packetgate.models.decoding import WrittenCall, calls_in, decode_json
 from packetgate.models.options import ModelOptions
-from packetgate.models.schemas import BOUNDS, AnswerForm, MeasuredChoice, Schema, without_keywords
+from packetgate.models.schemas import BOUNDS, AnswerForm, Schema, without_keywords
+from packetgate.models.stripping import strip_markup
 from packetgate.models.thoughts import (
     Thoughts,
     ask_with_token_limit,
@@ -26,6 +27,7 @@ from packetgate.models.thoughts import (
     ended_within_thought,
     usage_of,
 )
+from packetgate.models.token_probabilities import begun_word, call_probability, with_probabilities, word_probabilities
 from packetgate.models.transport import (
     as_decision_errors,
     chat_models_in,
@@ -91,7 +93,6 @@ class ModelAnswer:
     """Probability that the answer is a tool call and not text; None: not measured."""
     widened_tools: tuple[str, ...] = ()
     """Tools whose argument schema no grammar can enforce in full; validation checks their arguments."""
-    choices: tuple[MeasuredChoice, ...] = ()
     message_id: str | None = None
     """The id of the streamed message."""
     problem: str = ""
@@ -100,10 +101,13 @@ class ModelAnswer:
 
 @dataclass(frozen=True)
 class WordProbabilities:
-    """Probabilities that an answer begins with each of several words; they sum to 1."""
+    """Probabilities that an answer begins with each of several words."""
 
     by_word: Mapping[str, float]
+    """They sum to 1; empty if they were not measured."""
     usage: TokenUsage
+    said: str | None = None
+    """The word that the answer begins with; None: another word."""
 
 
 ChatCaller = Callable[..., Awaitable[AIMessage]]
@@ -187,6 +191,11 @@ class Model:
         known = {(getattr(one, "profile", None) or {}).get("image_inputs") for one in self._chats}
         return known.pop() if len(known) == 1 else None
 
+    @property
+    def measures_streamed_calls(self) -> bool:
+        """Whether streamed answers have token probabilities, as far as is known."""
+        return False
+
     def text_answer_options(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
         """Return request options for a text answer, with these tools in the prompt."""
         return {}
@@ -202,9 +211,27 @@ class Model:
         message = await ask_chat(self.chat, messages, sampling)
         return ModelAnswer(message.text, usage_of(message), cut_off=was_cut_off(message))
 
-    async def word_probabilities(self, messages: Sequence[BaseMessage], words: tuple[str, ...]) -> WordProbabilities:
-        """Return the probabilities that the answer begins with each word; they sum to 1."""
-        raise NotImplementedError(f"{self.label} returns no token probabilities")
+    async def word_probabilities(
+        self, messages: Sequence[BaseMessage], words: tuple[str, ...], *, max_tokens: int = 16, temperature: float = 0.0
+    ) -> WordProbabilities:
+        """Return the probabilities that the answer begins with each word.
+
+        Args:
+            max_tokens: limit of the answer, after a thought.
+        """
+
+        async def ask(most: int) -> _WordAnswer:
+            options = self.sampling(temperature=temperature) | self.probability_options | {"max_tokens": most}
+            return _WordAnswer(await ask_chat(self.chat, messages, options))
+
+        message = (await ask_with_token_limit(self.thoughts, max_tokens, ask)).message
+        said = begun_word(strip_markup(message.text, "").text, words)
+        return WordProbabilities(word_probabilities(message, words), usage_of(message), said)
+
+    @property
+    def probability_options(self) -> dict[str, Any]:
+        """Request options for token probabilities, if the model may return them."""
+        return {}
 
     async def call(
         self,
@@ -237,7 +264,8 @@ class Model:
     def read_calls(self, answer: AIMessage) -> ModelAnswer:
         """Return the calls and text of an answer.
 
-        Calls in the text are also read, until the server first returns calls separately from the text.
+        Calls in the text are also read, until the server first returns calls separately from the text. Probabilities
+        are read from `logprobs` in the form of OpenAI's API.
         """
         text = answer.text
         calls = [WrittenCall(one["name"], one["args"]) for one in answer.tool_calls]
@@ -251,7 +279,22 @@ class Model:
             calls = [*calls_in(written)]
         # a call that was cut off leaves no text: its partial arguments show that the answer is not a thought
         shown = text if text.strip() else "".join(one.invalid_arguments for one in calls)
-        return ModelAnswer(shown, usage_of(answer), was_cut_off(answer), tuple(calls), message_id=answer.id)
+        return ModelAnswer(
+            shown,
+            usage_of(answer),
+            was_cut_off(answer),
+            with_probabilities(calls, answer),
+            call_probability(answer),
+            message_id=answer.id,
+        )
+
+
+class _WordAnswer(NamedTuple):
+    message: AIMessage
+
+    @property
+    def usage(self) -> TokenUsage:
+        return usage_of(self.message)
 
 
 def _is_configurable_model(chat: Any) -> bool:
@@ -302,12 +345,6 @@ class StructuredResult(Generic[T]):
     value: T
     usage: TokenUsage
     """Tokens of both attempts."""
-    choices: tuple[MeasuredChoice, ...] = ()
-    """The measured choices, in the order of the answer."""
-
-    def probability(self, *path: str | int) -> float | None:
-        """Return the probability of the choice at a path; None: not measured."""
-        return next((one.probability for one in self.choices if one.path == path), None)
 
 
 async def structured_answer(
@@ -368,4 +405,4 @@ def _read(
     objection = validate(value) if validate else None
     if objection:
         raise DecisionError(objection)
-    return StructuredResult(value, usage, answer.choices)
+    return StructuredResult(value, usage)

@@ -1,10 +1,8 @@
 """Change the JSON Schemas of tools, and describe the form of JSON answers."""
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
-
-from packetgate.state.printing import compact_json
 
 Schema = dict[str, Any]
 
@@ -63,33 +61,6 @@ ANY_TEXT: Schema = {"type": "string"}
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A place in the answer where the model chooses a value. No option begins another option."""
-
-    path: tuple[str, ...]
-    """Keys from the root inwards."""
-    options: tuple[str, ...]
-    """The values in compact JSON: `true`, `"A"`."""
-
-    @classmethod
-    def from_values(cls, *path: str, values: Iterable[Any]) -> "Choice":
-        """Return a choice between these values at a path."""
-        return cls(path, tuple(compact_json(value) for value in values))
-
-
-@dataclass(frozen=True)
-class MeasuredChoice:
-    """The option that an answer has at one place, with its probability."""
-
-    path: tuple[str, ...]
-    value: str
-    probability: float
-    """Probability of this option, given that the answer has one of the options."""
-    probabilities: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
-    """The probability of every option."""
-
-
-@dataclass(frozen=True)
 class AnswerForm:
     """The form of a JSON answer. The model writes keys in the order of the schema."""
 
@@ -99,7 +70,6 @@ class AnswerForm:
     """JSON Schema; `{"$ref": "#/$defs/PART"}` refers to a schema in `parts`."""
     parts: Mapping[str, Schema] = field(default_factory=dict)
     """Schemas without outside references, such as those of tools."""
-    choices: tuple[Choice, ...] = ()
 
     def schema(self) -> Schema:
         """Return the schema with its parts."""

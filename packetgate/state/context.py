@@ -36,7 +36,7 @@ class RoutingContext(BaseModel):
     selection_top_p: float = Field(default=0.9, gt=0.0, le=1.0, description="Nucleus sampling of tool selection.")
     selection_max_tokens: int = Field(default=500, ge=16, le=8192, description="Maximum tokens of a selection.")
     review_temperature: float = Field(default=0.3, ge=0.0, le=2.0, description="Temperature of the review.")
-    review_max_tokens: int = Field(default=200, ge=16, le=8192, description="Maximum tokens of a review.")
+    review_max_tokens: int = Field(default=16, ge=1, le=8192, description="Maximum tokens of a review.")
     answer_max_tokens: int = Field(
         default=1_000, ge=16, le=32_768, description="Maximum tokens of the answer, without thoughts."
     )

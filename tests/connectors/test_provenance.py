@@ -4,7 +4,7 @@ import pytest
 from support.command_line import CommandLine, Outcome
 from support.office_server import office_entry
 from support.plain_server import configure
-from support.prompts import call, first_call, review
+from support.prompts import call, first_call
 from support.scripted_openai import ScriptedOpenAI
 
 SECRET = "the vault opens with 7391-karo-4417"
@@ -22,7 +22,7 @@ def office(cli: CommandLine) -> CommandLine:
 def said(
     cli: CommandLine, model: ScriptedOpenAI, request: str, first: str, second: str, more: tuple[str, ...] = ()
 ) -> Outcome:
-    model.script(first, review(0.95), second, review(0.95), "Done.")
+    model.script(first, second, "Done.")
     args = ("ask", "--session", "s", *more, "--lite", "openai:small", request)
     return cli.run(*args, OPENAI_BASE_URL=model.base_url)
 

@@ -12,7 +12,7 @@ import pytest
 from support.clock_server import Clock
 from support.mcp_servers import until
 from support.pictures import png, shown, told
-from support.prompts import call, review
+from support.prompts import call
 from support.scripted_openai import ScriptedOpenAI
 
 from packetgate.connectors.opening import open_sessions
@@ -149,13 +149,13 @@ async def test_concurrent_turns_run_one_after_the_other(place: Place) -> None:
     assert len(second.packet.messages) == 4
 
 
-WAIT = call("clock.await_stroke", hour="nine"), review(0.9)
+WAIT = call("clock.await_stroke", hour="nine")
 ASK = Say('Wait until the clock strikes "nine"')
 
 
 async def stopped(place: Place, talk: Conversation) -> None:
     """Run a turn up to its slow call, and cancel it."""
-    place.model.script(*WAIT)
+    place.model.script(WAIT)
     running = asyncio.create_task(talk.events(ASK))
     await until(lambda: place.clock.begun == ["await_stroke nine"])
     running.cancel()
@@ -173,7 +173,7 @@ async def test_a_session_with_a_stopped_turn_can_be_deleted(place: Place) -> Non
 
 
 async def test_closing_the_stream_stops_the_turn(place: Place) -> None:
-    place.model.script(*WAIT)
+    place.model.script(WAIT)
     async with place.session() as talk:
         async with aclosing(run_turn(talk.sessions, ASK, talk.name, talk.context)) as events:
             async for event in events:
@@ -185,7 +185,7 @@ async def test_closing_the_stream_stops_the_turn(place: Place) -> None:
 
 
 async def test_a_waiting_turn_can_be_cancelled(place: Place) -> None:
-    place.model.script(*WAIT)
+    place.model.script(WAIT)
     async with place.session() as talk:
         running = asyncio.create_task(talk.events(ASK))
         await until(lambda: bool(place.clock.begun))
@@ -204,7 +204,7 @@ async def test_a_waiting_turn_can_be_cancelled(place: Place) -> None:
 async def test_a_write_cancelled_during_the_call_stays_unfinished(place: Place) -> None:
     """Its outcome is unknown: the session reports the turn as unfinished, and runs nothing by itself."""
     async with place.session(allow_write_tools=True) as talk:
-        place.model.script(call("clock.set_alarm", hour="nine"), review(0.9))
+        place.model.script(call("clock.set_alarm", hour="nine"))
         await talk.question(Say('Set the alarm of the clock to "nine"'))
         running = asyncio.create_task(talk.events(Reply("yes")))
         await until(lambda: place.clock.begun == ["set_alarm nine"])

@@ -16,7 +16,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from support.gguf_model import write_tiny_gguf
 from support.graphs import Session, stages
-from support.prompts import call, first_call, review, selection
+from support.prompts import call, first_call, selection
 from support.scripted_openai import ScriptedOpenAI
 
 from packetgate.connectors.turn import Say
@@ -130,8 +130,8 @@ async def test_an_endpoints_model_does_not_block(
 ) -> None:
     wish, miss = selection("describe", tools=["*"]), call("ai.red", path="owls.txt")
     write = call("ai.write", path="new.txt", content=LONG)
-    first = (wish, miss, first_call("ai.read", path="owls.txt"), review(0.9))
-    scripted_openai.script(*first, write, review(0.9), f"<think>{ANSWER}</think>{ANSWER}")
+    first = (wish, miss, first_call("ai.read", path="owls.txt"))
+    scripted_openai.script(*first, write, f"<think>{ANSWER}</think>{ANSWER}")
     attached = TurnRequest(attachments=(Attachment(name="more.txt", text=LONG),))
     async with at_work(by_model, folder, **ALLOWED) as talk:
         events = await talk.events(Say(LONG, attached))

@@ -6,7 +6,7 @@ import pytest
 from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.openai_models import model_at
-from support.prompts import call, review, selection, system
+from support.prompts import call, selection, system
 from support.scripted_openai import HttpError, ScriptedOpenAI
 
 from packetgate.deciders.choosing import language_deciders
@@ -21,13 +21,13 @@ READ_A = call("notebook.read_note", name="a")
 async def test_a_read_is_selected_reviewed_and_answered(
     by_model: Deciders, notebook: Notebook, scripted_openai: ScriptedOpenAI
 ):
-    scripted_openai.script(READ_A, review(0.9), "It says apples.")
+    scripted_openai.script(READ_A, "It says apples.")
     packet = await run_once(by_model, "Read note a", notebook)
     assert packet.response.candidate == packet.messages[-1].text == "It says apples."
     assert notebook.calls == [("read_note", {"name": "a"})]
     spent = {stage for stage, usage in packet.metrics.token_usage.items() if usage.input_tokens}
     assert spent == {"select_tool", "review_selection"}
-    first, _, last_one = scripted_openai.requests
+    first, last_one = scripted_openai.requests
     assert first["tools"] == last_one["tools"], "what was read once need not be read anew"
     decided = {entry.step: entry.decided_by for entry in packet.reasoning.reflection_log if entry.decided_by}
     assert decided == {
@@ -43,6 +43,7 @@ async def test_with_all_models_down_a_turn_answers_only_with_a_fallback(
 ):
     """`reflex` selects and answers if it is the fallback. No review succeeds, so nothing runs."""
     scripted_openai.script(*[HttpError(500)] * 20)
+    scripted_openai.verdict = HttpError(500)
     with pytest.raises(ModelError, match="HTTP 500"):
         await run_once(by_model, "Read note name=a", notebook)
     assert by_model.lite is not None

@@ -3,7 +3,7 @@
 from markdown_it import MarkdownIt
 from support.graphs import run_once, session
 from support.notebook import Notebook
-from support.prompts import NO_TOOL, call, review
+from support.prompts import NO_TOOL, call
 from support.scripted_deciders import call as selected
 from support.scripted_deciders import scripted
 from support.scripted_openai import ScriptedOpenAI
@@ -36,7 +36,7 @@ async def test_a_models_answer_is_inert_complete_or_streamed(by_model: Deciders,
         "It says ![x] (http[:]//127.0.0.1:9/beacon.png?q=secret), see https[:]//evil.example, "
         "https://docs.example/a and ```x```."
     )
-    script = (call("notebook.read_note", name="a"), review(0.9), NO_TOOL, answer)
+    script = (call("notebook.read_note", name="a"), NO_TOOL, answer)
     scripted_openai.script(*script)
     async with session(by_model, Notebook(a=POISON)) as talk:
         turn = await talk.stream("Read note a, as https://docs.example/a says")
@@ -51,6 +51,6 @@ async def test_tool_output_and_a_model_that_repeats_it_load_nothing(
 ):
     assert {"image", "html_inline"} <= {*loaded(f"![x]({BEACON}) <img src='{BEACON}'>")}
     for deciders in (by_model, scripted(READ_A)):
-        scripted_openai.script(call("notebook.read_note", name="a"), review(0.9), POISON)
+        scripted_openai.script(call("notebook.read_note", name="a"), POISON)
         packet = await run_once(deciders, "Read note a", Notebook(a=POISON))
         assert loaded(packet.messages[-1].text) == []

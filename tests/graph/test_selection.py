@@ -7,7 +7,7 @@ from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.origins import words
 from support.prompts import call as prompted
-from support.prompts import review, selection
+from support.prompts import selection
 from support.scripted_deciders import call, clarify, describe, scripted
 from support.scripted_openai import ScriptedOpenAI
 
@@ -129,7 +129,7 @@ def named_in(text: str) -> set[str]:
 async def test_no_prompt_names_a_forbidden_tool(
     by_model: Deciders, notebook: Notebook, scripted_openai: ScriptedOpenAI, chosen: str
 ):
-    scripted_openai.script(chosen, prompted("notebook.read_note", name="a"), review(0.9), "Apples.")
+    scripted_openai.script(chosen, prompted("notebook.read_note", name="a"), "Apples.")
     packet = await run_once(by_model, "Say what stands in note a", notebook, **ONLY_READ)
     assert notebook.called == ["read_note"]
     assert packet.response.candidate == "Apples."

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from langgraph_sdk.client import LangGraphClient
 from support.langgraph_server import GRAPH, LangGraphServer, ask, said
-from support.prompts import NO_TOOL, call, review
+from support.prompts import NO_TOOL, call
 from support.scripted_openai import ScriptedOpenAI
 
 from packetgate.deciders.choosing import reflex_deciders
@@ -74,7 +74,7 @@ def test_only_the_answer_is_streamed_as_messages(
     (server.root / "notes.txt").write_text("the owl sleeps by day\n")
     read = call("ai.read", path="notes.txt")
     answer = "The owl sleeps by day, and that is all that the notes say."
-    model.script(read, review(0.9), NO_TOOL, answer)
+    model.script(read, NO_TOOL, answer)
 
     async def conversation(client: LangGraphClient) -> list[Any]:
         events = client.runs.stream(None, GRAPH, input=said("Read notes.txt"), stream_mode=mode)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import CommandLine
-from support.prompts import call, review
+from support.prompts import call
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
 
@@ -58,7 +58,7 @@ def test_the_gate_uses_the_curve_of_the_passport(
     url = scripted_openai.base_url
 
     def status(model: str) -> int:
-        scripted_openai.script(READ, review(0.93), "It opens at seven.")
+        scripted_openai.script(READ, "It opens at seven.")
         return cli.run("ask", "Read plan.txt", "--lite", model, OPENAI_BASE_URL=url).status
 
     assert status("openai:small") == 0
@@ -108,6 +108,7 @@ def test_a_missing_or_failing_endpoint_is_one_error(cli: CommandLine, scripted_o
     assert len(gone.err.splitlines()) == 1
     assert "cannot be reached" in gone.err
     scripted_openai.script(*[HttpError(429, "slow down")] * 20)
+    scripted_openai.verdict = HttpError(429, "slow down")
     some = ("--kinds", "near", "--cases", "4")
     limited = cli.run("evaluate", "openai:small", *some, OPENAI_BASE_URL=scripted_openai.base_url)
     assert limited.status == 1

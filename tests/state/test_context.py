@@ -10,7 +10,7 @@ def test_defaults():
     context = routing_context(None)
     assert context == RoutingContext() == routing_context({})
     assert (context.selection_temperature, context.selection_top_p, context.selection_max_tokens) == (0.15, 0.9, 500)
-    assert (context.review_temperature, context.review_max_tokens) == (0.3, 200)
+    assert (context.review_temperature, context.review_max_tokens) == (0.3, 16)
     assert (context.confidence_threshold, context.max_reinjections) == (0.7, 3)
     assert (context.enabled, context.allow_write_tools, context.allow_execute_tools) == (True, False, False)
     assert context.on_low_confidence == "ask"
@@ -28,7 +28,7 @@ def test_an_unknown_setting_is_named_with_the_known_settings():
         ("selection_top_p", 0.01, 1.0, [0.0, 1.01]),
         ("selection_max_tokens", 16, 8192, [15, 8193]),
         ("review_temperature", 0.0, 2.0, [-0.01, 2.01]),
-        ("review_max_tokens", 16, 8192, [15, 8193]),
+        ("review_max_tokens", 1, 8192, [0, 8193]),
         ("confidence_threshold", 0.0, 1.0, [-0.01, 1.01, float("nan")]),
         ("max_reinjections", 0, 10, [-1, 11]),
         ("max_parallel_calls", 1, 16, [0, 17]),

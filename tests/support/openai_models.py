@@ -11,10 +11,10 @@ from packetgate.models.openai.compatible import OpenAICompatible
 from packetgate.models.openai.connect import connect
 from packetgate.models.openai.servers import Endpoint
 from packetgate.models.options import ModelOptions
-from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, object_schema, text_schema
+from packetgate.models.schemas import CONFIDENCE, AnswerForm, object_schema, text_schema
 
 VERDICT = object_schema(approved={"type": "boolean"}, confidence=CONFIDENCE, reason=text_schema(80))
-FORM = AnswerForm("verdict", VERDICT, choices=(Choice.from_values("approved", values=[True, False]),))
+FORM = AnswerForm("verdict", VERDICT)
 GOOD = '{"approved":true,"confidence":0.9,"reason":"fine"}'
 SAMPLING = {"temperature": 0.2, "top_p": 0.9, "max_tokens": 50}
 

@@ -11,7 +11,11 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 
+from packetgate.deciders.protocols import Review
 from packetgate.router import create_router, reads
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.tools.catalogue.catalogue import Catalogue
 
 
 @reads
@@ -29,10 +33,15 @@ def open_page(url: str) -> str:
 open_page.metadata = {"readOnlyHint": True}
 
 
+async def approve(packet: CognitionPacket, catalogue: Catalogue, settings: RoutingContext) -> Review:
+    """Approve every call, so that only the gate's other checks can stop one."""
+    return Review.approving(packet.routing.calls, "approved")
+
+
 def main(thread: str, words: str, *answers: str) -> None:
     """Print whether the turn asks or answers."""
     model = FakeListChatModel(responses=[*answers, "Done."])
-    router = create_router(model, [read_diary, open_page], journal="journal.db")
+    router = create_router(model, [read_diary, open_page], journal="journal.db", deciders={"reviewer": approve})
     parent = StateGraph(MessagesState).add_node("route", router.graph).add_edge(START, "route")
     with SqliteSaver.from_conn_string("sessions.db") as checkpointer:
         app = parent.compile(checkpointer=checkpointer)

@@ -53,12 +53,3 @@ def call(tool: str, **params: Any) -> str:
 def first_call(tool: str, **params: Any) -> str:
     """Return a selection of one call, after which another is wanted."""
     return selection("call", calls=[{"tool": tool, "params": params}], complete=False)
-
-
-def review(*confidences: float, approved: bool = True) -> str:
-    """Return a review of as many calls."""
-    each = {
-        str(number): {"approved": approved, "confidence": confidence, "reasoning": "fine"}
-        for number, confidence in enumerate(confidences, start=1)
-    }
-    return json.dumps({"reviews": each})

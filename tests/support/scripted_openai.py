@@ -23,6 +23,7 @@ from support.scripted_replies import (
     Reply,
     Stall,
     Thinks,
+    Token,
     Tokens,
     as_calls,
     as_text,
@@ -30,6 +31,19 @@ from support.scripted_replies import (
     event,
     read_selection,
 )
+
+
+def verdict(probability: float) -> Tokens:
+    """Return the answer to whether a call is right, with this probability of a yes."""
+    words = {"yes": probability, "no": 1 - probability}
+    return Tokens.of(Token(max(words, key=words.__getitem__), words))
+
+
+def text_of(message: dict[str, Any]) -> str:
+    """Return the text of a message of a request."""
+    content = message.get("content") or ""
+    return content if isinstance(content, str) else " ".join(one.get("text", "") for one in content)
+
 
 EXHAUSTED = HttpError(410, "the script is exhausted")
 
@@ -51,6 +65,10 @@ class ScriptedOpenAI:
     """The bodies of the chat completions asked for, in order."""
     headers: list[dict[str, str]] = field(default_factory=list)
     """The headers of the same requests."""
+    verdict: Reply = field(default_factory=lambda: verdict(0.98))
+    """The answer to each question whether a call is right."""
+    reviews: list[dict[str, Any]] = field(default_factory=list)
+    """The bodies of these questions, which are not among `requests`."""
 
     def script(self, *replies: Reply) -> None:
         """Set the answers to the next chat completions, in order."""
@@ -66,10 +84,14 @@ class ScriptedOpenAI:
 
     async def complete(self, request: Request) -> Response:
         body = await request.json()
-        self.requests.append(body)
-        self.headers.append(dict(request.headers))
+        is_review = text_of(body["messages"][-1]).rstrip().endswith("Is this call right?")
+        (self.reviews if is_review else self.requests).append(body)
+        if not is_review:
+            self.headers.append(dict(request.headers))
         if self._unauthorized(request):
             return HttpError(401, "wrong key").response()
+        if is_review:
+            return _response(self.verdict, body)
         present = features(body)
         refusal = next((error for feature, error in self.refuses.items() if feature in present), None)
         return _response(refusal or self._next(body), body)
@@ -153,6 +175,7 @@ def features(body: dict[str, Any]) -> set[str]:
     format_ = body.get("response_format") or {}
     told = format_.get("json_schema", {})
     found = {*body, f"response_format.{format_.get('type')}", f"top_logprobs.{body.get('top_logprobs')}"}
+    found |= {f"streamed {name}" for name in body} if body.get("stream") else set()
     found |= {f"schema.{key}" for key in _keys([told.get("schema"), format_.get("schema")])}
     found |= {"pictures"} if any(isinstance(message["content"], list) for message in body["messages"]) else set()
     found |= {"response_format.schema"} if "schema" in format_ else set()

@@ -25,7 +25,6 @@ from packetgate.deciders.language.prompting import fenced_text
 from packetgate.deciders.language.review import calls_to_review
 from packetgate.deciders.protocols import Review
 from packetgate.gate.confidence import CallReview
-from packetgate.models import schemas
 from packetgate.models.decision_models import ask_decision_model, state_text
 from packetgate.models.model import Model
 from packetgate.prompts.rendering import render
@@ -142,21 +141,12 @@ async def _option_probabilities(
     model: Model, about: str, question: str, options: Sequence[bool | str]
 ) -> tuple[list[float], TokenUsage]:
     """Return the probability of each option, and the tokens used."""
-    wording = "the value alone" if model.is_local else 'one JSON object and nothing else: {"answer": ...}'
     user = render("decision_user", about=fenced_text(about), question=question)
-    messages = [SystemMessage(render("decision_system", form=wording)), HumanMessage(user)]
+    messages = [SystemMessage(render("decision_system")), HumanMessage(user)]
     if not await model.fits(messages, _MAX_TOKENS):
         raise RequestError(f"the input and the question exceed the context of {model.label}: shorten the input")
-    if model.is_local:
-        words = tuple(option if isinstance(option, str) else str(option).lower() for option in options)
-        probabilities = await model.word_probabilities(messages, words)
-        return [*probabilities.by_word.values()], probabilities.usage
-    schema = schemas.object_schema(answer={"type": "boolean"} if options[0] is True else {"enum": [*options]})
-    choice = schemas.Choice.from_values("answer", values=options)
-    form = schemas.AnswerForm("decision", schema, choices=(choice,))
-    answer = await model.answer(messages, form, sampling={"temperature": 0.0, "max_tokens": _MAX_TOKENS})
-    among = answer.choices[0].probabilities if answer.choices else {}
-    total = sum(among.values())
-    if not total:
+    words = tuple(option if isinstance(option, str) else str(option).lower() for option in options)
+    answer = await model.word_probabilities(messages, words, max_tokens=_MAX_TOKENS)
+    if not answer.by_word:
         raise DecisionError(f"{model.label} returns no token probabilities: use another model", answer.usage)
-    return [among.get(option, 0.0) / total for option in choice.options], answer.usage
+    return [*answer.by_word.values()], answer.usage

@@ -1,110 +1,136 @@
-"""Review calls with a language model. If the review raises an error, the gate approves no call."""
+"""Review calls by all evidence and the prime model's yes or no. If the review fails, the gate approves no call."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping
+from typing import Any
 
-from langchain_core.messages import HumanMessage, SystemMessage
-from pydantic import BaseModel, ConfigDict
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from packetgate.deciders.advice import NO_ADVISERS, Advisers
-from packetgate.deciders.language.evidence import review_by_evidence
-from packetgate.deciders.language.prompting import fenced_text
+from packetgate.deciders.language.evidence import correctness_probability
+from packetgate.deciders.language.prompting import fenced_text, without_control_tokens
 from packetgate.deciders.protocols import Review, Reviewer
 from packetgate.gate.confidence import CallReview
-from packetgate.models.model import structured_answer
-from packetgate.models.pool import ModelSource, is_model_of
-from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, object_schema, text_schema
+from packetgate.models.model import Model, WordProbabilities
+from packetgate.models.pool import ModelSource
 from packetgate.prompts.rendering import render
-from packetgate.state.base import Confidence, ConfidenceSource
+from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, is_user_message
 from packetgate.state.printing import compact_json
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.learned import DIGITS, log_odds
+from packetgate.tools.spec.tool_spec import ToolSpec
 
-_BRIEF_CHARS, _SCHEMA_CHARS, _REASON_CHARS = 300, 1_500, 200
-EARLIER_REQUESTS, EARLIER_CHARS = 4, 500
-
-
-class ReviewEntry(BaseModel):
-    """The verdict on one call. Types are strict: the text `"true"` is not an approval."""
-
-    model_config = ConfigDict(strict=True)
-
-    approved: bool
-    confidence: Confidence
-    reasoning: str = ""
+YES, NO = "yes", "no"
+_APPROVED = 0.5
+_CLEAR_NO = -2.2  # log odds of a yes, from which no other evidence approves a call: models that guess stay above
+_MAX_YES_LOG_ODDS = 4.0  # models rarely exceed these log odds of a yes
+_BRIEF_CHARS, _SCHEMA_CHARS = 300, 1_500
+_EARLIER_REQUESTS, _EARLIER_CHARS = 4, 500
 
 
-class ReviewAnswer(BaseModel):
-    """The model's structured answer."""
+async def yes_or_no(
+    model: Model, request: str, spec: ToolSpec, params: Mapping[str, Any], *, earlier: str = "", **options: Any
+) -> WordProbabilities:
+    """Return the model's yes or no to a call, with its probabilities if the model returns them."""
+    messages: list[BaseMessage] = [SystemMessage(render("check_system"))]
+    for example_request, name, brief, example_params, verdict in _EXAMPLES:
+        messages += [HumanMessage(_question(example_request, name, brief, example_params)), AIMessage(verdict)]
+    question = _question(request, spec.name, without_control_tokens(spec.brief[:_BRIEF_CHARS]), params, earlier)
+    return await model.word_probabilities([*messages, HumanMessage(question)], (YES, NO), **options)
 
-    reviews: dict[str, ReviewEntry]  # keys: "1", "2", ... for the calls in order
+
+def evidence_from_verdict(verdict: WordProbabilities) -> dict[str, float]:
+    """Return the evidence from a yes or no; empty for any other answer."""
+    if verdict.by_word:
+        return {"yes": round(log_odds(verdict.by_word[YES]), DIGITS)}
+    return {"said": 1.0 if verdict.said == YES else -1.0} if verdict.said else {}
 
 
-async def review_by_model(
+def _question(request: str, name: str, brief: str, params: Mapping[str, Any], earlier: str = "") -> str:
+    call = without_control_tokens(f"{name}({compact_json(dict(params))})")
+    return render("check_user", earlier=earlier, request=fenced_text(request), tool=f"{name}: {brief}", call=call)
+
+
+# fmt: off
+_EXAMPLES: tuple[tuple[str, str, str, dict[str, Any], str], ...] = (
+    ("Play some jazz in the kitchen, not too loud: 30 percent.", "play_music", "Plays music in a room.",
+     {"genre": "jazz", "room": "kitchen", "volume": 30}, YES),
+    ("Which of my meetings on 4 June can be moved?", "add_meeting", "Adds a meeting to the calendar.",
+     {"title": "meeting", "date": "4 June"}, NO),
+    ("How do bees find their way home?", "search_flights", "Finds flights between two airports.",
+     {"origin": "home", "destination": "bees"}, NO),
+    ("Convert 12 miles to kilometres", "convert_length", "Converts a length to another unit.",
+     {"value": 12, "from": "miles", "to": "kilometres"}, YES),
+    ("Remind me at 8 to water the plants", "set_reminder", "Sets a reminder.",
+     {"text": "water the plants", "time": "20:30"}, NO),
+)
+# fmt: on
+"""Request, tool, description, arguments and verdict of worked examples."""
+
+
+async def review_by_evidence(
     source: ModelSource,
     packet: CognitionPacket,
     catalogue: Catalogue,
     context: RoutingContext,
     *,
-    lite: ModelSource | None = None,
     advisers: Advisers = NO_ADVISERS,
 ) -> Review:
-    """Return the prime model's review: one request for all calls, or one for each call to a model in this process."""
-    model = await source()
-    if model.is_local:
-        threshold = context.confidence_threshold if await is_model_of(model, lite) else None
-        return await review_by_evidence(model, packet, catalogue, threshold=threshold, advisers=advisers)
-    calls = {str(number): call for number, call in enumerate(packet.routing.calls, start=1)}
+    """Return the review of a pass's calls, from all evidence and the prime model's yes or no.
 
-    def objection(answer: ReviewAnswer) -> str | None:
-        judged = sorted(answer.reviews)
-        if judged == sorted(calls):
-            return None
-        return f'"reviews" must hold one verdict for each of the calls {", ".join(calls)}, not for {judged}.'
-
-    approval = compact_json({"reviews": {"1": {"approved": True, "confidence": 0.95}}})
-    answer = await structured_answer(
-        model,
-        [SystemMessage(render("review_system", approval=approval)), HumanMessage(calls_to_review(packet, catalogue))],
-        ReviewAnswer,
-        review_form([*calls]),
-        temperature=context.review_temperature,
-        max_tokens=context.review_max_tokens * max(1, len(calls)),
-        validate=objection,
-    )
-    reviews = []
-    for number, call in calls.items():
-        entry, probability = answer.value.reviews[number], answer.probability("reviews", number, "approved")
-        confidence, how = entry.confidence, ConfidenceSource.STATED
-        if probability is not None:
-            confidence, how = probability if entry.approved else 1 - probability, ConfidenceSource.MEASURED
-        review = CallReview(
-            call_id=call.call_id,
-            approved=entry.approved,
-            confidence=confidence,
-            confidence_source=how,
-            reasoning=entry.reasoning,
+    The model is asked about a call only if its answer can move the call's probability across the threshold.
+    """
+    model, calls, threshold = await source(), packet.routing.calls, context.confidence_threshold
+    known = [call for call in calls if call.tool_name in catalogue]
+    scores = await asyncio.to_thread(advisers.scores, known, packet, catalogue)
+    scored = {call.call_id: score for call, score in zip(known, scores, strict=True)}
+    reviews, usage, how = [], TokenUsage(), ConfidenceSource.CALIBRATED
+    for call in calls:
+        spec = catalogue.get(call.tool_name)
+        if spec is None:
+            reviews.append(CallReview.of_missing_tool(call))
+            continue
+        score = scored[call.call_id]
+        evidence = {**call.evidence, **score.evidence}
+        verdict, denies = "the model was not asked", False
+        if _can_decide(evidence, threshold):
+            answer = await yes_or_no(
+                model,
+                packet.content.user_words,
+                spec,
+                call.params,
+                earlier=_earlier_requests(packet),
+                max_tokens=context.review_max_tokens,
+                temperature=context.review_temperature,
+            )
+            usage += answer.usage
+            found = evidence_from_verdict(answer)
+            evidence |= found
+            says = YES if sum(found.values()) >= 0 else NO
+            verdict = f"the model says {says}" if found else "the model says neither yes nor no"
+            denies = found.get("yes", 0.0) <= _CLEAR_NO or ("said" in found and says == NO)
+        probability = correctness_probability(evidence)
+        reviews.append(
+            CallReview(
+                call_id=call.call_id,
+                approved=probability >= _APPROVED and not denies,
+                confidence=probability,
+                confidence_source=how,
+                evidence=evidence,
+                reasoning="; ".join([verdict, *score.reasons]),
+            )
         )
-        reviews.append(review)
-    is_measured = all(review.confidence_source is ConfidenceSource.MEASURED for review in reviews)
-    return Review(
-        reviews=tuple(reviews),
-        confidence_source=ConfidenceSource.MEASURED if is_measured else ConfidenceSource.STATED,
-        decided_by="model",
-        usage=answer.usage,
-    )
+    return Review(reviews=tuple(reviews), confidence_source=how, decided_by="model", usage=usage)
 
 
-def review_form(numbers: Sequence[str]) -> AnswerForm:
-    """Return the output form of a review: a verdict for each call by its number. An approval needs no reasoning."""
-    reasoned = object_schema(approved={"type": "boolean"}, confidence=CONFIDENCE, reasoning=text_schema(_REASON_CHARS))
-    plain = object_schema(approved={"const": True}, confidence=CONFIDENCE)
-    return AnswerForm(
-        "review",
-        object_schema(reviews=object_schema(**{number: {"anyOf": [plain, reasoned]} for number in numbers})),
-        choices=tuple(Choice.from_values("reviews", number, "approved", values=[True, False]) for number in numbers),
-    )
+def _can_decide(evidence: Mapping[str, float], threshold: float) -> bool:
+    """Whether a yes or no can move a call's probability across the threshold."""
+    possible = [{"yes": odds} for odds in (-_MAX_YES_LOG_ODDS, _MAX_YES_LOG_ODDS)] + [{"said": -1.0}, {"said": 1.0}]
+    found = [correctness_probability({**evidence, **one}) for one in possible]
+    return min(found) < threshold <= max(found)
 
 
 def skipping_harmless_calls(reviewer: Reviewer) -> Reviewer:
@@ -127,10 +153,14 @@ def is_harmless(call: ToolCall) -> bool:
 def calls_to_review(packet: CognitionPacket, catalogue: Catalogue) -> str:
     """Return the request and its numbered calls, as text for a reviewer."""
     listed = "\n".join(_described_call(at, call, catalogue) for at, call in enumerate(packet.routing.calls, start=1))
-    requests = [message.text[:EARLIER_CHARS] for message in packet.history if is_user_message(message)]
-    shown = "\n".join(requests[-EARLIER_REQUESTS:])
-    earlier = f"\nEarlier requests, oldest first:\n{fenced_text(shown)}\n" if shown else ""
+    earlier = _earlier_requests(packet)
     return render("review_user", request=packet.content.user_words, earlier=earlier, calls=fenced_text(listed))
+
+
+def _earlier_requests(packet: CognitionPacket) -> str:
+    requests = [message.text[:_EARLIER_CHARS] for message in packet.history if is_user_message(message)]
+    shown = "\n".join(requests[-_EARLIER_REQUESTS:])
+    return f"Earlier requests, oldest first:\n{fenced_text(shown)}\n" if shown else ""
 
 
 def _described_call(number: int, call: ToolCall, catalogue: Catalogue) -> str:

@@ -48,6 +48,7 @@ from packetgate.tools.text.values import leaves
 from packetgate.tools.text.words import words_in, words_of
 
 CALL_NEEDED = 0.5  # probability of a needed call, from which a model that made no call is asked again and must call
+LIKELY = 0.5  # probability that some tool serves the request, from which a call is expected
 UNMEASURED = 0.5  # confidence without a measurement; it is not shown
 SURE = 0.9  # probability from which an optional value that is in no source is kept: it may be a synonym
 _REASON_CHARS = 200
@@ -99,10 +100,12 @@ async def select_natively(
     Raises:
         ToolsRefusedError: the server accepts no tools.
     """
-    proposal = await asyncio.to_thread(advisers.propose, packet, catalogue) if model.is_local else None
     offer = await asyncio.to_thread(tool_offer, model, packet, catalogue, advisers)
     max_tokens = context.selection_max_tokens
-    streams = may_answer and not model.is_local
+    tool_probability = await asyncio.to_thread(advisers.probability_of_tool, packet, catalogue)
+    # a streamed answer is shown early, and a measured call is judged better
+    is_likely = tool_probability is not None and tool_probability >= LIKELY and not packet.routing.all_calls
+    streams = may_answer and not model.is_local and (model.measures_streamed_calls or not is_likely)
     if streams:
         max_tokens = max(max_tokens, context.answer_max_tokens)
     note = correction_notes(packet)
@@ -111,15 +114,17 @@ async def select_natively(
     caller = streaming_caller(packet.session_words) if streams else None
     selector = ModelSelector(model, packet, catalogue, context, sampling | {"max_tokens": max_tokens}, caller=caller)
     chosen = await selector.select(messages, offer.tools)
-    if chosen.action == "none" and chosen.call_probability is not None and offer.specs:
-        tool_probability = await asyncio.to_thread(advisers.probability_of_tool, packet, catalogue)
-        if tool_probability is not None and needs_call(chosen.call_probability, tool_probability) >= CALL_NEEDED:
-            palette_tools = [tool for tool in offer.tools if offer.spec(tool.name)]
-            chosen = await selector.select(messages, palette_tools, must_call=True)
+    may_ask_again = chosen.action == "none" and bool(offer.specs) and not streams
+    if may_ask_again and needs_call(chosen.call_probability, tool_probability) >= CALL_NEEDED:
+        palette_tools = [tool for tool in offer.tools if offer.spec(tool.name)]
+        chosen = await selector.select(messages, palette_tools, must_call=True)
     chosen = chosen.changed(
         text=chosen.text if may_answer else "", offered_tools=tuple(spec.name for spec in offer.specs)
     )
-    if proposal is None or chosen.call_probability is None:  # the selections cannot be compared without a measurement
+    if chosen.call_probability is None or (streams and chosen.text):  # not comparable, or shown already
+        return chosen
+    proposal = await asyncio.to_thread(advisers.propose, packet, catalogue)
+    if proposal is None:
         return chosen
     return await asyncio.to_thread(likelier_selection, chosen, proposal, packet, catalogue, advisers)
 
@@ -232,7 +237,7 @@ class ModelSelector:
             for call in answer.calls
             if call.name not in (ASK, SHOW)
         ]
-        if answer.call_probability is not None:  # models in this process write more calls than the request asks for
+        if self._model.is_local:  # models in this process write more calls than the request asks for
             written = [*requested_calls(written, self._packet.content.user_words)]
         return written, self.check(written)
 
@@ -311,7 +316,7 @@ class ModelSelector:
         return self.selection(
             action="call",
             calls=calls,
-            complete=False if answer.call_probability is None else None,
+            complete=False if answer.call_probability is None or self._model.measures_streamed_calls else None,
             reasoning=shorten(strip_markup(answer.text).text, _REASON_CHARS),
             measured=[call.confidence for call in calls],
         )

@@ -2,11 +2,9 @@
 
 import asyncio
 import json
-import math
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import accumulate
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -17,7 +15,6 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from pydantic import PrivateAttr
 
 from packetgate.models.decoding import WrittenCall
-from packetgate.models.json_text import json_spans
 from packetgate.models.llama.call_syntax import CallSyntax
 from packetgate.models.llama.engine import EngineAnswer, LlamaEngine, Request
 from packetgate.models.llama.grammar import CallForm
@@ -34,6 +31,7 @@ from packetgate.models.model import (
 from packetgate.models.options import ModelOptions
 from packetgate.models.pictures import without_pictures
 from packetgate.models.thoughts import usage_of
+from packetgate.models.token_probabilities import TokenSpans
 
 _SAMPLING = frozenset({"temperature", "top_p", "max_tokens", "seed", "enable_thinking"})
 _REQUEST = frozenset({"form", "must_call", "words_only", "measured_words", "tools"})
@@ -154,8 +152,10 @@ class LlamaCppModel(Model):
         """Return request options for a text answer, with these tools in the prompt."""
         return {"tools": [one.prompt_format for one in tools], "words_only": True}
 
-    async def word_probabilities(self, messages: Sequence[BaseMessage], words: tuple[str, ...]) -> WordProbabilities:
-        """Return the probabilities that the answer begins with each word; they sum to 1."""
+    async def word_probabilities(
+        self, messages: Sequence[BaseMessage], words: tuple[str, ...], *, max_tokens: int = 1, temperature: float = 0.0
+    ) -> WordProbabilities:
+        """Return the probabilities that the answer begins with each word; nothing is written."""
         message = await ask_chat(
             self.chat,
             messages,
@@ -202,23 +202,13 @@ def _chat(messages: Sequence[BaseMessage]) -> Chat:
 def measured_calls(syntax: CallSyntax, answer: EngineAnswer) -> tuple[WrittenCall, ...]:
     """Return the calls of an answer with the probabilities of their names and arguments."""
     text = answer.text
-    begins = list(accumulate((one.size for one in answer.tokens), initial=0))
-
-    def probability(begin: int, end: int) -> float:
-        first, last = (len(text[:at].encode()) for at in (begin, end))
-        tokens = zip(answer.tokens, begins, strict=False)
-        return math.prod(one.probability for one, at in tokens if first <= at < last)
-
-    def value_probabilities(begin: int, end: int) -> dict[str, float]:
-        values = [(str(path[0]), at) for path, at, _ in json_spans(text, begin) if len(path) == 1]
-        ends = [*(at for _, at in values[1:]), end]
-        # an empty object has an end but no values
-        return {name: probability(at, until) for (name, at), until in zip(values, ends, strict=False)}
-
+    spans = TokenSpans(text, [one.size for one in answer.tokens], [one.probability for one in answer.tokens])
     # control tokens at the beginning of the head have no text
     heads = (syntax.head[at:] for at in range(len(syntax.head)))
     read = syntax.read(text, next((head for head in heads if text.startswith(head)), None))
     return tuple(
-        WrittenCall(one.name, one.arguments, probability(*one.name_at), value_probabilities(*one.arguments_at))
+        WrittenCall(
+            one.name, one.arguments, spans.probability(*one.name_at), spans.value_probabilities(*one.arguments_at)
+        )
         for one in read
     )

@@ -9,16 +9,12 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool, ask_chat, was_cut_off
 from packetgate.models.openai.connect import CompatibleChat
-from packetgate.models.openai.logprobs import measured_choices
 from packetgate.models.options import ModelOptions
 from packetgate.models.schemas import AnswerForm, Schema, map_schema, without_keywords
 from packetgate.models.thoughts import usage_of
+from packetgate.models.token_probabilities import TOP_LOGPROBS
 from packetgate.models.transport import error_text, is_refusal
 from packetgate.state.errors import DecisionError, ToolsRefusedError
-
-TOP_LOGPROBS = 20
-"""Number of alternative tokens to request: OpenAI's limit."""
-
 
 _LIMITS = frozenset(
     {"minLength", "maxLength", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
@@ -28,6 +24,8 @@ _LIMITS = frozenset(
 _ROOT = frozenset({"type", "properties", "required", "additionalProperties", "$defs", "definitions"})
 """Keywords that OpenAI accepts at the root of a tool's schema."""
 
+_CALL_LOGPROBS = 5
+"""Number of alternatives to each token of an answer that may be long."""
 MAX_TEXT_LIMIT, MAX_ITEM_LIMIT = 300, 30
 """Largest length limits that are sent: of texts, in characters, and of arrays."""
 DESCRIPTION_CHARS = 1_024
@@ -56,6 +54,16 @@ class OpenAICompatible(Model):
         """Whether the model accepts images; None: not known."""
         return self.options.vision if self.options.vision is not None else self.chat.accepted_images or None
 
+    @property
+    def probability_options(self) -> dict[str, Any]:
+        """Request options for token probabilities."""
+        return _measuring(TOP_LOGPROBS)
+
+    @property
+    def measures_streamed_calls(self) -> bool:
+        """Whether streamed answers have token probabilities, as far as is known."""
+        return self.chat.measures_streams
+
     async def call(
         self,
         messages: Sequence[BaseMessage],
@@ -67,7 +75,7 @@ class OpenAICompatible(Model):
         caller: ChatCaller | None = None,
     ) -> ModelAnswer:
         """Ask for tool calls or text; ask again with simpler schemas if the server refuses the request."""
-        options = {**sampling, "tool_choice": "required" if must_call else "auto"}
+        options = {**sampling, **_measuring(_CALL_LOGPROBS), "tool_choice": "required" if must_call else "auto"}
         if max_calls == 1:
             options["parallel_tool_calls"] = False
 
@@ -92,17 +100,18 @@ class OpenAICompatible(Model):
 
         async def ask(plain: bool) -> AIMessage:
             format_ = {"type": "json_object"} if plain else await asyncio.to_thread(schema_format, form)
-            measured = {"logprobs": True, "top_logprobs": TOP_LOGPROBS} if form.choices else {}
             # `extra_body`, because langchain-openai fails on cut-off answers to its own `response_format`
-            body = {"response_format": format_, **measured}
-            return await ask_chat(self.chat, messages, {**sampling, "extra_body": body})
+            return await ask_chat(self.chat, messages, {**sampling, "extra_body": {"response_format": format_}})
 
         plain, message = await _first_accepted(ask, only_simple=form.name in self._without_schema)
         if plain:
             self._without_schema.add(form.name)
-        text = _text_of(message)
-        choices = await asyncio.to_thread(measured_choices, message, text, form.choices)
-        return ModelAnswer(text, usage_of(message), cut_off=was_cut_off(message), choices=choices)
+        return ModelAnswer(_text_of(message), usage_of(message), cut_off=was_cut_off(message))
+
+
+def _measuring(alternatives: int) -> dict[str, Any]:
+    # `extra_body`, because langchain-openai's client of the Responses API has no such parameters
+    return {"extra_body": {"logprobs": True, "top_logprobs": alternatives}}
 
 
 async def _first_accepted(ask: Callable[[bool], Awaitable[AIMessage]], *, only_simple: bool) -> tuple[bool, AIMessage]:

@@ -46,6 +46,10 @@ class CompatibleChat(BaseChatOpenAI):
     accepted_images: bool = False
     refused_parameters: set[str] = set()
     """Parameters that the server refused."""
+    refused_in_streams: set[str] = set()
+    """Parameters that the server refused in a streamed request."""
+    measures_streams: bool = False
+    """Whether the server accepted a streamed request for token probabilities."""
 
     def _get_request_payload(
         self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
@@ -54,10 +58,9 @@ class CompatibleChat(BaseChatOpenAI):
         body = {**(payload.pop("extra_body", None) or {}), **self.user_body}
         if _LIMIT in self.refused_parameters and _LIMIT in payload:
             body[_NEW_LIMIT] = payload[_LIMIT]
-        payload = {name: value for name, value in payload.items() if name not in self.refused_parameters}
-        return payload | {
-            "extra_body": {name: value for name, value in body.items() if name not in self.refused_parameters}
-        }
+        refused = self.refused_parameters | (self.refused_in_streams if payload.get("stream") else set())
+        payload = {name: value for name, value in payload.items() if name not in refused}
+        return payload | {"extra_body": {name: value for name, value in body.items() if name not in refused}}
 
     def _create_chat_result(
         self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
@@ -108,12 +111,14 @@ class CompatibleChat(BaseChatOpenAI):
                 async for chunk in super()._astream(sent, stop, run_manager, **kwargs):
                     if not begun:
                         self._record_refusal(sent, chunk.message, refusal)
+                        refused = self.refused_parameters | self.refused_in_streams
+                        self.measures_streams |= "logprobs" in {*kwargs.get("extra_body", {})} - refused
                     begun = True
                     yield chunk
             except openai.APIStatusError as error:
                 if begun:
                     raise
-                sent, refusal = self._next_attempt(error, sent, kwargs, refusal)
+                sent, refusal = self._next_attempt(error, sent, {**kwargs, "stream": True}, refusal)
             else:
                 return
 
@@ -125,8 +130,11 @@ class CompatibleChat(BaseChatOpenAI):
     ) -> tuple[list[BaseMessage], str]:
         """Return the messages of the next attempt and why pictures were refused; raise `error` at the end."""
         name = self._refused_parameter(error, self._get_request_payload(sent, **kwargs))
-        if name:
-            self.refused_parameters |= {"logprobs", "top_logprobs"} if "logprobs" in name else {name}
+        if name and "logprobs" in name:
+            known = self.refused_in_streams if kwargs.get("stream") else self.refused_parameters
+            known |= {"logprobs", "top_logprobs"}
+        elif name:
+            self.refused_parameters.add(name)
         elif picture_names(sent) and is_refusal(error):
             refusal = f"pictures were refused: HTTP {error.status_code}: {shorten(error_text(error), 300)}"
             sent = without_pictures(sent)

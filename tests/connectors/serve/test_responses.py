@@ -8,7 +8,7 @@ from openai import AsyncOpenAI
 from openai.types.responses import Response
 from support.command_line import CommandLine
 from support.endpoints import Chat, serving
-from support.prompts import call, review
+from support.prompts import call
 from support.scripted_openai import ScriptedOpenAI
 
 TOOL = {"type": "function", "name": "shell", "parameters": {"type": "object"}}
@@ -81,7 +81,7 @@ async def test_a_system_prompt_is_the_persona_of_the_answer(cli: CommandLine, sc
 
 async def test_an_answer_names_the_switch_for_writes(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     async with serving(cli, "--prime", "openai:scripted", OPENAI_BASE_URL=scripted_openai.base_url) as served:
-        scripted_openai.script(call("ai.write", path="new.txt", content="Hello"), review(0.95), "I could not write it.")
+        scripted_openai.script(call("ai.write", path="new.txt", content="Hello"), "I could not write it.")
         answer = await Chat(served.client()).say("Write Hello into new.txt")
     assert answer.startswith("I could not write it.")
     assert "packetgate serve --allow-writes" in answer

@@ -7,14 +7,14 @@ import pytest
 from support.openai_models import model_at
 from support.packets import CONTEXT, FILES, asking
 from support.pictures import parts, png, shown, told
-from support.prompts import last, review, selection, sent
+from support.prompts import last, selection, sent
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
 
 from packetgate.deciders.fallback import respond_plainly
 from packetgate.deciders.language.answer import respond_by_model
 from packetgate.deciders.language.prompting import ATTACHED_CHARS
-from packetgate.deciders.language.review import review_by_model
+from packetgate.deciders.language.review import review_by_evidence
 from packetgate.deciders.language.selection import select_by_model
 from packetgate.models.model import Model
 from packetgate.models.options import ModelOptions
@@ -112,9 +112,9 @@ async def test_attached_pictures_are_shown_to_selection_and_answer_only(
     assert (shown(scripted_openai), answer.text) == ([CAT], "A cat.")
     assert [one["type"] for one in parts(scripted_openai)] == ["text", "text", "image_url"]
     call = ToolCall(tool_name="files.read", params={"path": "a"})
-    scripted_openai.script(review(0.9))
-    await review_by_model(model, packet.model_copy(update={"tool_routing": ToolRouting(calls=(call,))}), FILES, CONTEXT)
-    assert shown(scripted_openai) == []
+    reviewed = packet.model_copy(update={"tool_routing": ToolRouting(calls=(call,))})
+    await review_by_evidence(model, reviewed, FILES, CONTEXT)
+    assert "image_url" not in str(scripted_openai.reviews)
 
 
 @pytest.mark.parametrize(("vision", "expected"), [(True, [CHART]), (False, []), (None, [])])

@@ -11,8 +11,9 @@ from support.packets import CONTEXT, FILES, done, packet, tool, with_output
 from packetgate.deciders.advice import Advisers
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.language.answer import respond_by_model
-from packetgate.deciders.language.evidence import likelier_selection, review_by_evidence
+from packetgate.deciders.language.evidence import likelier_selection
 from packetgate.deciders.language.prompting import ASK, MIN_FULL_TOOLS, SHOW, tool_offer
+from packetgate.deciders.language.review import review_by_evidence
 from packetgate.deciders.language.selection import (
     requested_calls,
     select_natively,
@@ -198,14 +199,19 @@ async def test_a_likelier_call_of_reflex_replaces_the_models(writing: Writing):
     assert chosen.decided_by == "reflex"
 
 
-async def test_the_selecting_model_reviews_only_if_it_can_decide(writing: Writing):
+async def test_a_model_reviews_only_if_it_can_decide(writing: Writing):
     model = writing("Hello")
     sure = done("files.read_file", path="a.txt").model_copy(
         update={"evidence": {"written": 1.0, "name": 7.0, "arguments": 0.0}}
     )
     given = packet("Read a.txt", sure)
+
+    async def source() -> LlamaCppModel:
+        return model
+
     spared, asked = [
-        await review_by_evidence(model, given, FILES, threshold=one, advisers=ADVISERS) for one in (0.5, None)
+        await review_by_evidence(source, given, FILES, RoutingContext(confidence_threshold=one), advisers=ADVISERS)
+        for one in (0.5, 0.99)
     ]
     assert spared.usage == TokenUsage()
     assert asked.usage.input_tokens > 0

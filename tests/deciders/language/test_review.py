@@ -1,16 +1,14 @@
-"""Review by a chat model: one request for all calls, without a fallback."""
+"""Review by a chat model: a yes or no to each call whose answer can change the decision."""
 
-import json
+from typing import Any
 
 import pytest
 from support.origins import origins
 from support.packets import CONTEXT, FILES, done, packet
-from support.prompts import last, review, system
-from support.scripted_openai import HttpError, ScriptedOpenAI
+from support.scripted_openai import HttpError, ScriptedOpenAI, text_of, verdict
 
 from packetgate.deciders.choosing import language_deciders
 from packetgate.models.pool import ModelSource
-from packetgate.models.thoughts import DEFAULT_TOKEN_LIMIT
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError
@@ -24,58 +22,57 @@ DELETE = done("files.delete_file", path="evil.txt").model_copy(
 )
 
 
-async def judge(model: ModelSource, *calls, context: RoutingContext = CONTEXT):
-    given = packet("Read a.txt and tidy up", *calls)
+async def judge(model: ModelSource, *calls: ToolCall, context: RoutingContext = CONTEXT, words: str = "Read a.txt"):
+    given = packet(words, *calls)
     return await language_deciders(model, model).reviewer(given, FILES, context)
 
 
-async def test_several_calls_are_reviewed_in_one_request(model: ModelSource, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(
-        json.dumps(
-            {
-                "reviews": {
-                    "2": {"approved": False, "confidence": 0.8, "reasoning": "not asked for"},
-                    "1": {"approved": True, "confidence": 0.9, "reasoning": "right"},
-                }
-            }
-        )
-    )
+async def test_a_yes_counts_by_its_probability(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    confidences = []
+    for probability in (0.98, 0.6, 0.02):
+        scripted_openai.verdict = verdict(probability)
+        (judged,) = (await judge(model, READ)).reviews
+        assert judged.evidence["yes"] == pytest.approx(3.0 if probability > 0.9 else judged.evidence["yes"], abs=1)
+        confidences.append(judged.confidence)
+    assert confidences[0] > CONTEXT.confidence_threshold > confidences[2]
+    assert sorted(confidences, reverse=True) == confidences
+    request = scripted_openai.reviews[0]
+    assert (request["temperature"], request["logprobs"], request["top_logprobs"]) == (0.3, True, 20)
+
+
+async def test_a_yes_or_no_counts_without_its_probability(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    scripted_openai.refuses["logprobs"] = HttpError(400, "logprobs are not supported", param="logprobs")
+    for says in (" Yes.", "NO"):
+        scripted_openai.verdict = says
+        (judged,) = (await judge(model, READ)).reviews
+        assert judged.evidence["said"] == (1.0 if says == " Yes." else -1.0)
+        assert judged.passes(CONTEXT) is (says == " Yes.")
+
+
+@pytest.mark.reflex
+async def test_a_question_has_the_request_and_one_call(model: ModelSource, scripted_openai: ScriptedOpenAI):
     judged = await judge(model, READ, DELETE)
-    assert len(scripted_openai.requests) == 1
-    assert [(one.call_id, one.approved, one.confidence, one.reasoning) for one in judged.reviews] == [
-        (READ.call_id, True, 0.9, "right"),
-        (DELETE.call_id, False, 0.8, "not asked for"),
-    ]
     assert judged.decided_by == "model"
     assert judged.usage.input_tokens > 0
-
-
-async def test_the_prompt_has_the_request_and_the_calls(model: ModelSource, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(review(0.9, 0.9))
-    await judge(model, READ, DELETE, context=RoutingContext(review_temperature=0.25, review_max_tokens=60))
-    request = scripted_openai.requests[0]
-    assert (request["temperature"], request["max_tokens"]) == (0.25, 120 + DEFAULT_TOKEN_LIMIT)
-    text = last(scripted_openai)
-    assert "Request:\nRead a.txt and tidy up" in text
-    assert '1. files.read_file (read): Read a text file.\n   arguments: {"path":"a.txt"}' in text
-    assert "it takes: {path: string}" in text
+    (request,) = scripted_openai.reviews
+    text = text_of(request["messages"][-1])
+    assert "Request:\n```\nRead a.txt\n```" in text
+    assert 'files.read_file({"path":"a.txt"})' in text
     assert "it reads" not in text
-    assert "all from the user or a default" in text
-    assert "2. files.delete_file (write)" in text
-    assert "where the arguments come from: path from the text that files.read_file returned" in text
-    assert "a.txt" not in system(scripted_openai)
     assert "0.99" not in text
+    assert "evil" not in text
 
 
-async def test_one_invalid_answer_is_retried(model: ModelSource, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(review(0.9), review(0.9, 0.8))
-    judged = await judge(model, READ, DELETE)
-    assert [one.confidence for one in judged.reviews] == [0.9, 0.8]
-    assert '"reviews" must hold one verdict for each of the calls 1, 2' in last(scripted_openai)
+@pytest.mark.reflex
+async def test_the_model_is_asked_only_where_its_answer_can_decide(model: ModelSource, scripted_openai: ScriptedOpenAI):
+    (judged,) = (await judge(model, DELETE, words="What is in a.txt?")).reviews
+    assert scripted_openai.reviews == []
+    assert judged.confidence < CONTEXT.confidence_threshold
+    assert "was not asked" in judged.reasoning
 
 
 async def test_an_unreachable_model_raises(model: ModelSource, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(HttpError(500))
+    scripted_openai.verdict = HttpError(500)
     with pytest.raises(DecisionError, match="HTTP 500"):
         await judge(model, READ)
 
@@ -86,7 +83,7 @@ FOREIGN = READ.model_copy(update={"provenance": origins(path="text:files.read_fi
 
 async def test_settings_can_skip_the_review_of_harmless_reads(model: ModelSource, scripted_openai: ScriptedOpenAI):
     judged = await judge(model, READ, context=RISKY)
-    assert scripted_openai.requests == []
+    assert scripted_openai.reviews == []
     assert [(one.call_id, one.approved) for one in judged.reviews] == [(READ.call_id, True)]
     assert (judged.confidence_source, judged.decided_by) == (ConfidenceSource.UNJUDGED, "reflex")
 
@@ -102,9 +99,7 @@ async def test_settings_can_skip_the_review_of_harmless_reads(model: ModelSource
     ],
     ids=["all are reviewed", "not the user's words", "a write", "a write beside", "outside"],
 )
-async def test_other_calls_are_reviewed(
-    model: ModelSource, scripted_openai: ScriptedOpenAI, calls: tuple[ToolCall, ...], context: RoutingContext
-):
-    scripted_openai.script(review(*[0.9] * len(calls)))
-    assert (await judge(model, *calls, context=context)).decided_by == "model"
-    assert len(scripted_openai.requests) == 1
+async def test_other_calls_are_reviewed(model: ModelSource, calls: tuple[ToolCall, ...], context: RoutingContext):
+    judged: Any = await judge(model, *calls, context=context)
+    assert judged.decided_by == "model"
+    assert judged.confidence_source is ConfidenceSource.CALIBRATED

@@ -31,6 +31,10 @@ async def streamed(model: Model) -> object:
     return [one async for one in stream(model.chat, [HumanMessage("Speak.")], model.sampling(**SAMPLING))]
 
 
+async def one_word(model: Model) -> object:
+    return await model.word_probabilities([HumanMessage("Is it?")], ("yes", "no"))
+
+
 WAYS: list[Asking] = [ask_form, words, streamed]
 
 
@@ -42,7 +46,6 @@ async def test_a_form_is_requested_by_its_schema(scripted_openai: ScriptedOpenAI
     (sent,) = scripted_openai.requests
     schema = {"name": "verdict", "schema": VERDICT}
     assert sent["response_format"] == {"type": "json_schema", "json_schema": schema}
-    assert (sent["logprobs"], sent["top_logprobs"]) == (True, 20)
     assert (sent["temperature"], sent["top_p"], sent["max_tokens"], sent["stream"]) == (0.2, 0.9, 50, False)
     assert "tools" not in sent
 
@@ -73,7 +76,6 @@ async def test_a_refused_schema_does_not_affect_other_forms(scripted_openai: Scr
     await ask_form(model, PICKY)
     await ask_form(model)
     assert means(scripted_openai)[-2:] == ["json_object", "json_schema"]
-    assert "logprobs" in scripted_openai.requests[-1]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,6 @@ async def test_other_errors_are_not_remembered(scripted_openai: ScriptedOpenAI, 
     scripted_openai.script(GOOD)
     await ask_form(model)
     assert means(scripted_openai)[-1] == "json_schema"
-    assert scripted_openai.requests[-1]["top_logprobs"] == 20
 
 
 REFUSED = [
@@ -123,7 +124,7 @@ async def test_a_refused_parameter_is_not_sent_again(
         assert sent.items() <= request.items()
 
 
-@pytest.mark.parametrize(("parameter", "way"), [("logprobs", ask_form), ("stream_options", streamed)])
+@pytest.mark.parametrize(("parameter", "way"), [("logprobs", one_word), ("stream_options", streamed)])
 async def test_refused_measurements_are_left_out(parameter: str, way: Asking, scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai)
     scripted_openai.refuses = {parameter: HttpError(422, f"body.{parameter}: Extra inputs are not permitted")}
@@ -132,6 +133,22 @@ async def test_refused_measurements_are_left_out(parameter: str, way: Asking, sc
         await way(model)
     assert [parameter in request for request in scripted_openai.requests] == [True, False, False]
     assert "top_logprobs" not in scripted_openai.requests[-1]
+
+
+async def test_measurements_that_only_streams_refuse_are_left_out_there(scripted_openai: ScriptedOpenAI):
+    model, caller = await model_at(scripted_openai), streaming_caller("")
+    refusal = HttpError(400, "logprobs is not supported with tools + stream")
+    scripted_openai.refuses = {"streamed logprobs": refusal}
+    scripted_openai.script(*["Hello"] * 3)
+    for one in (caller, None, caller):
+        await model.call([HumanMessage("Hi")], [READ], max_calls=1, sampling=SAMPLING, caller=one)
+    asked = [("stream" in request and request["stream"], "logprobs" in request) for request in scripted_openai.requests]
+    assert asked == [(True, True), (True, False), (False, True), (True, False)]
+    assert not model.measures_streamed_calls
+    scripted_openai.refuses, scripted_openai.replies[:] = {}, ["Hello"]
+    other = await model_at(scripted_openai)
+    await other.call([HumanMessage("Hi")], [READ], max_calls=1, sampling=SAMPLING, caller=caller)
+    assert other.measures_streamed_calls
 
 
 @pytest.mark.parametrize(
