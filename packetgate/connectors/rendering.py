@@ -84,12 +84,15 @@ def question(payload: dict[str, Any], width: int = PLAIN_WIDTH) -> Text:
         _quote(shown, str(payload.get("question", "")), width, lambda _: "bold")
         return shown
     requests = payload.get("action_requests")
+    if (small := small_request(payload)) is not None:
+        shown.append("May this read run?\n", style="bold")
+        _quote(shown, " ".join([str(small["name"]), *map(_argument, (small.get("args") or {}).items())]), width)
+        return shown
     for request in requests if isinstance(requests, list) else []:
         shown.append("May this run?\n", style="bold")
         _quote(shown, str(request.get("name")), width, lambda _: "bold cyan")
-        for name, value in (request.get("args") or {}).items():
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            _quote(shown, f"{name.replace(chr(10), '␊')} = {text}", width)
+        for argument in (request.get("args") or {}).items():
+            _quote(shown, _argument(argument), width)
         for warning in request.get("warnings") or []:
             _warn(shown, warning, width)
         if request.get("preview"):
@@ -97,6 +100,19 @@ def question(payload: dict[str, Any], width: int = PLAIN_WIDTH) -> Text:
             _quote(shown, str(request["preview"]), width, _diff_style)
         _quote(shown, str(request.get("about") or request.get("description") or ""), width, lambda _: "dim")
     return shown
+
+
+def small_request(payload: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the only call of a question if it is a doubtful read inside, which a short question asks about."""
+    requests = payload.get("action_requests")
+    only = requests[0] if isinstance(requests, list) and len(requests) == 1 and isinstance(requests[0], dict) else {}
+    return only if only.get("is_small") and not payload.get("problem") else None
+
+
+def _argument(argument: tuple[str, Any]) -> str:
+    name, value = argument
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"{name.replace(chr(10), '␊')} = {text}"
 
 
 def _warn(shown: Text, warning: dict[str, str], width: int) -> None:

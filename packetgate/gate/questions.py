@@ -11,8 +11,9 @@ from packetgate.gate.replies import ANSWER
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.origins import ArgumentRole
 from packetgate.state.printing import code_span, escaped, fenced
-from packetgate.state.routing import ToolCall
+from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.sections import AskedCall, OpenQuestion
+from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.risk.call import LOOKS_LIKE_READ
 from packetgate.tools.risk.tool import confirm_read_hint
 from packetgate.tools.text.roles import secret_reference_in
@@ -77,7 +78,13 @@ def _approval_request(call: ToolCall, asked: AskedCall | None, problem: str) -> 
         if origin.is_flagged
     ]
     request = _request(call.tool_name, call.params, about, problem, preview=preview, warnings=warnings)
-    return {**request, "remember": remember}
+    return {**request, "remember": remember, "is_small": _is_small(call) and not (warnings or remember)}
+
+
+def _is_small(call: ToolCall) -> bool:
+    """Whether only the confidence of a read is in doubt, and it reaches nothing outside."""
+    waits_for_confidence = call.status is ToolExecutionStatus.AWAITING_CONFIDENCE and call.started_at is None
+    return waits_for_confidence and call.apparent_risk is call.risk is Risk.READ and not call.open_world
 
 
 def _request(

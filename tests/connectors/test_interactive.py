@@ -41,6 +41,24 @@ def test_a_write_shows_its_difference(cli: CommandLine) -> None:
     assert (cli.folder / "plan.txt").read_text() == "one\ntwo\x1b[2J\n"
 
 
+def test_enter_accepts_a_doubtful_read_and_nothing_else(cli: CommandLine) -> None:
+    with chatting(cli, "--allow-writes") as child:
+        child.sendline("what is on my shopping list?")
+        child.expect("May this read run")
+        child.expect("or Enter")
+        child.sendline("")
+        child.expect("you> ")
+        child.sendline('Write "hello" to notes.txt')
+        child.expect(r"\[y\]es")
+        child.sendline("")
+        child.expect(r"\[y\]es")
+        assert not (cli.folder / "notes.txt").exists()
+        child.sendline("no")
+        child.expect("you> ")
+        child.sendline("/quit")
+        assert ended(child) == 0
+
+
 def test_commands_and_requests_work_during_a_question(cli: CommandLine) -> None:
     with chatting(cli, "--allow-writes") as child:
         child.sendline('Write "hello" to notes.txt')

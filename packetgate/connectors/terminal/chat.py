@@ -114,7 +114,7 @@ class _Chat:
                 return
             if name.casefold() in COMMANDS or (terminal.pending is None and _COMMAND.match(text)):
                 await _guarded(self._command(name.casefold(), argument.strip()))
-            elif text:
+            elif text or (terminal.pending and terminal.default_reply and not self._attached):
                 await _guarded(self._say(text))
 
     async def _say(self, text: str) -> None:

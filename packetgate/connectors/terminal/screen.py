@@ -48,6 +48,7 @@ _SHORT_ID = 8
 _WAITS = "Another turn of this session is running, and your turn waits for it. Ctrl-C stops waiting."
 _WITHDRAWN = "\n\n[the text above is withdrawn; the answer is:]\n"
 _LEAVE = "/quit"
+_SMALL_HINT = "[Y]es, or Enter; [n]o; or say something else: "
 _HINT = '[y]es, [n]o, [s]kip, edit {"argument": "value"}, or say something else: '
 
 
@@ -143,6 +144,8 @@ class Terminal:
     """The open question, which the next input answers."""
     prompt: str = ""
     """The prompt for the reply."""
+    default_reply: str = ""
+    """The reply that an empty line gives."""
 
     def __post_init__(self) -> None:
         self._out = rendering.console(quiet=self.as_json)
@@ -181,9 +184,12 @@ class Terminal:
         width = self._out.width if is_at_terminal() else rendering.PLAIN_WIDTH
         self._out.print(rendering.question(question, width), end="", soft_wrap=True)
         self.last_question.remember(self.session, str(question.get("question_id", "")))
-        self.pending = question
+        self.pending, self.default_reply = question, ""
         if question.get("kind") == "question":
             self.prompt = "> "
+            return
+        if rendering.small_request(question) is not None and is_at_terminal():
+            self.prompt, self.default_reply = _SMALL_HINT, "yes"
             return
         requests = question["action_requests"]
         each = "" if len(requests) == 1 else f"All {len(requests)}, or each as in `1 yes 2 no`: "
@@ -198,10 +204,10 @@ class Terminal:
             EOFError: the input is /quit.
             RequestError: the input is an edit that cannot be read.
         """
-        question = self.pending
-        if question is None or not text.strip():
+        question, text = self.pending, text.strip() or self.default_reply
+        if question is None or not text:
             return None
-        if text.strip().casefold() == _LEAVE:
+        if text.casefold() == _LEAVE:
             raise EOFError
         reply = Reply(words_reply(text, question), str(question.get("question_id", "")))
         self.pending = None
