@@ -8,14 +8,15 @@ from packetgate.deciders.protocols import Selection
 from packetgate.reflex.calls import call_signals, objections_to, reflex_call_signals
 from packetgate.reflex.signals import call_log_odds, is_known_builtin, reflex_call_probability
 from packetgate.state.packet import CognitionPacket
+from packetgate.state.printing import compact_json, shorten
 from packetgate.state.routing import ToolCall
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.learned import DIGITS, log_odds
 from packetgate.tools.text.values import find_words, fold_text
 
+_RIVAL_CHARS = 300  # of the other call's arguments
 _REASONS = {
     "same": "the rule-based decider selects the same call",
-    "other": "the rule-based decider selects another tool",
     "nothing": "the rule-based decider selects no tool",
     "invented": "an argument has no source in the request",
     "added": "an optional argument has no source in the request",
@@ -31,6 +32,10 @@ def scores_of(
     for call in calls:
         evidence = evidence_from_request(call, packet, catalogue, reflex)
         known = [why for name, why in _REASONS.items() if evidence.get(name)]
+        rivals = [one for one in reflex.calls if one.tool_name == call.tool_name] or [*reflex.calls]
+        if rivals and not evidence["same"]:
+            shown = shorten(compact_json(rivals[0].params), _RIVAL_CHARS)
+            known.append(f"the rule-based decider would call {rivals[0].tool_name} with {shown}")
         scores.append(Score(evidence, (*known, *(why for _, why in objections_to(call, packet)))))
     return scores
 

@@ -5,7 +5,9 @@ from support.origins import origins
 from support.packets import CONTEXT, FILES, done, packet
 
 from packetgate.gate.confidence import CallReview
+from packetgate.reflex.calls import select
 from packetgate.reflex.plugin import review_by_reflex
+from packetgate.reflex.scoring import scores_of
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.routing import ToolCall
 from packetgate.state.transitions import ToolExecutionStatus
@@ -70,3 +72,18 @@ async def test_arguments_from_other_sources_are_an_objection(origin: str, told: 
     assert not review.approved
     assert review.confidence <= 0.4
     assert f"arguments that are not from your words: `path` (from {told})" in review.reasoning
+
+
+@pytest.mark.parametrize(
+    ("request_", "rival"),
+    [
+        ("Read b.txt", 'files.read_file with {"path":"b.txt"}'),
+        ("Delete a.txt", 'files.delete_file with {"path":"a.txt"}'),
+        ("Read a.txt", None),
+    ],
+)
+def test_another_call_of_reflex_is_named(request_: str, rival: str | None):
+    given = packet(request_, READ)
+    (score,) = scores_of([READ], given, FILES, select(given, FILES))
+    named = [why.removeprefix("the rule-based decider would call ") for why in score.reasons if "would call" in why]
+    assert named == ([rival] if rival else [])
