@@ -42,8 +42,10 @@ async def test_a_models_answer_is_inert_complete_or_streamed(by_model: Deciders,
         turn = await talk.stream("Read note a, as https://docs.example/a says")
     assert turn.shown == {turn.packet.messages[-1].id: inert}
     assert len(turn.chunks) > 3
-    assert turn.packet.messages[-1].text == turn.packet.response.candidate == inert
-    assert loaded(inert) == []
+    text = turn.packet.messages[-1].text
+    assert text.startswith(inert)
+    assert turn.packet.response.candidate.startswith(inert)
+    assert loaded(text) == []
 
 
 async def test_tool_output_and_a_model_that_repeats_it_load_nothing(

@@ -34,7 +34,7 @@ NO_TOOL_NOTE = (
     "(Nothing was done or looked up for this{why}, and no tool can be called now. "
     "Say what you know, or that you cannot do it.)"
 )
-_MAX_APPENDED_CHARS = 1_500  # a longer result is not shown below the answer of a model in this process
+_MAX_APPENDED_CHARS = 1_500  # a longer result is not shown below an answer
 
 
 async def respond_by_model(
@@ -80,7 +80,7 @@ async def respond_by_model(
     )
     return Answer(
         text=answer.text,
-        appendix=_missing_results(packet, answer.text) if model.is_local else "",
+        appendix=_missing_results(packet, answer.text),
         decided_by="model",
         usage=answer.usage,
         message_id=answer.message_id,
