@@ -51,7 +51,7 @@ class PacketBot(discord.Client):
 
         @self._tree.command(description="Delete this conversation")
         async def reset(interaction: discord.Interaction[Any]) -> None:
-            await self._reset(interaction)
+            await self._run_tracked(self._reset(interaction))
 
     async def setup_hook(self) -> None:
         """Register the buttons and the slash commands."""
