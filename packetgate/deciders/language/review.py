@@ -51,7 +51,8 @@ def evidence_from_verdict(verdict: WordProbabilities) -> dict[str, float]:
 
 def _question(request: str, name: str, brief: str, params: Mapping[str, Any], earlier: str = "") -> str:
     call = without_control_tokens(f"{name}({compact_json(dict(params))})")
-    return render("check_user", earlier=earlier, request=fenced_text(request), tool=f"{name}: {brief}", call=call)
+    tool = fenced_text(f"{name}: {brief}")
+    return render("check_user", earlier=earlier, request=fenced_text(request), tool=tool, call=fenced_text(call))
 
 
 # fmt: off
