@@ -87,6 +87,7 @@ def question(payload: dict[str, Any], width: int = PLAIN_WIDTH) -> Text:
     if (small := small_request(payload)) is not None:
         shown.append("May this read run?\n", style="bold")
         _quote(shown, " ".join([str(small["name"]), *map(_argument, (small.get("args") or {}).items())]), width)
+        _quote(shown, str(small.get("about") or "").partition("\n")[0], width, lambda _: "dim")
         return shown
     for request in requests if isinstance(requests, list) else []:
         shown.append("May this run?\n", style="bold")

@@ -28,9 +28,16 @@ def told(rows: str) -> str:
 
 
 def test_a_doubtful_read_inside_is_a_short_question() -> None:
-    request = {"name": "ai.read", "args": {"path": "a.txt", "head": 3}, "about": "long", "is_small": True}
+    request = {
+        "name": "ai.read",
+        "args": {"path": "a.txt", "head": 3},
+        "about": "confidence 0.3\nlong",
+        "is_small": True,
+    }
     asked = {"kind": "approval", "action_requests": [request]}
-    assert rendering.question(asked).plain == "May this read run?\n  │ ai.read path = a.txt head = 3\n"
+    assert (
+        rendering.question(asked).plain == "May this read run?\n  │ ai.read path = a.txt head = 3\n  │ confidence 0.3\n"
+    )
     for changed in ({**asked, "problem": "not clear"}, {**asked, "action_requests": [request, request]}):
         assert "long" in rendering.question(changed).plain
 

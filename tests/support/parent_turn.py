@@ -46,7 +46,7 @@ def main(thread: str, words: str, *answers: str) -> None:
     with SqliteSaver.from_conn_string("sessions.db") as checkpointer:
         app = parent.compile(checkpointer=checkpointer)
         state = app.invoke({"messages": [HumanMessage(words)]}, {"configurable": {"thread_id": thread}})
-    sys.stdout.write("asks" if "__interrupt__" in state else state["messages"][-1].text)
+    sys.stdout.write("asks" if "__interrupt__" in state else state["messages"][-1].text.partition("\n")[0])
 
 
 if __name__ == "__main__":
