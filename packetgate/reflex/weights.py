@@ -1,5 +1,6 @@
 """Load shipped weights with numpy, ONNX Runtime and tokenizers."""
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 def load_session(path: Path, threads: int = 1) -> Any:
     """Return an ONNX Runtime session for a model. More `threads` help only if several long texts are read at once."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read at import: ONNX Runtime 1.32 reports its use otherwise
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

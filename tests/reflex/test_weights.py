@@ -1,5 +1,8 @@
 """Reading what is learned and shipped: missing or broken, it is one clear error that names the file."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,22 @@ def test_missing_or_broken_weights_raise_one_error(read: Callable[[Path], Any], 
         path.write_bytes(content)
     with pytest.raises(WeightsError, match="learned: these weights are missing or broken; reinstall Packetgate"):
         read(path)
+
+
+def test_a_session_starts_no_thread_that_reports_its_use():
+    """ONNX Runtime does not report in CI, so the process must not know of it."""
+    program = (
+        "import os, numpy\n"
+        "from packetgate.reflex.meaning.encoder import WEIGHTS\n"
+        "from packetgate.reflex.weights import load_session\n"
+        "before = len(os.listdir('/proc/self/task'))\n"
+        "session = load_session(WEIGHTS / 'encoder.onnx')\n"
+        "print(len(os.listdir('/proc/self/task')) - before)\n"
+    )
+    reporting = {"CI", "GITHUB_ACTIONS", "TF_BUILD", "ORT_DISABLE_TELEMETRY"}
+    env = {name: value for name, value in os.environ.items() if name not in reporting}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == "0\n"
 
 
 def test_no_array_is_unpickled(tmp_path: Path):
