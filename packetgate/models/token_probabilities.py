@@ -2,10 +2,12 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import accumulate
-from typing import Annotated, NamedTuple
+from operator import getitem
+from typing import Annotated, Any, NamedTuple
 
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
@@ -111,16 +113,15 @@ def call_probability(answer: AIMessage) -> float | None:
 
 def with_probabilities(calls: Sequence[WrittenCall], answer: AIMessage) -> tuple[WrittenCall, ...]:
     """Return calls with the probabilities of their names and arguments, where the tokens contain them as JSON."""
-    tokens = _tokens_of(answer)
+    tokens = _tokens_of(answer) if calls else []
     text = _text_of(tokens)
     if not text or len(text) > _MAX_CHARS:
         return tuple(calls)
     spans = TokenSpans(text, [len(one.written) for one in tokens], [one.probability for one in tokens])
     measured, at = [], _answer_begin(text)
     for call in calls:
-        places = (mark.start() for mark in re.compile(r"\{").finditer(text, at))
-        objects = ((begin, read_json_at(text, begin)) for begin in places)
-        begin, end = next(((begin, one.end) for begin, one in objects if one.value == call.arguments), (-1, -1))
+        found = (span for *span, value in _objects_in(text, at) if value == call.arguments)
+        begin, end = next(found, (-1, -1))
         name_at = text.rfind(call.name, at, begin) if begin >= 0 else -1
         if name_at < 0:
             measured.append(call)
@@ -130,6 +131,18 @@ def with_probabilities(calls: Sequence[WrittenCall], answer: AIMessage) -> tuple
         measured.append(replace(call, name_probability=name_probability, probabilities=values))
         at = end
     return tuple(measured)
+
+
+def _objects_in(text: str, at: int) -> Iterator[tuple[int, int, Any]]:
+    """Yield (begin, end, value) of the JSON objects from a position on, and of the objects in them."""
+    while (begin := text.find("{", at)) >= 0:
+        reading = read_json_at(text, begin)
+        if reading.value is not None:
+            for path, start, end in json_spans(text, begin):
+                value = reduce(getitem, path, reading.value)
+                if isinstance(value, dict):
+                    yield start, end, value
+        at = max(reading.end, begin + 1)
 
 
 def _tokens_of(answer: AIMessage) -> list[_Token]:
@@ -153,7 +166,8 @@ def _answer_begin(text: str) -> int:
 
 def _first_token(tokens: Sequence[_Token]) -> _Token | None:
     """Return the first token of the answer's text that is not only white space."""
-    begin, end = len(_text_of(tokens)[: _answer_begin(_text_of(tokens))].encode()), 0
+    text = _text_of(tokens)
+    begin, end = len(text[: _answer_begin(text)].encode()), 0
     for token in tokens:
         end += len(token.written)
         if end > begin and token.text:

@@ -119,6 +119,15 @@ def test_calls_that_the_tokens_do_not_hold_are_not_measured():
 
 
 @pytest.mark.parametrize(
+    ("before", "is_found"), [("{}" * 20_000, True), ('{"a":{"b":1}},' * 3_000, True), ("{" * 49_000, False)]
+)
+def test_many_braces_before_a_call_are_each_read_once(before: str, is_found: bool):
+    text = f'{before} {{"name": "fs.read", "arguments": {json.dumps(CALL.arguments)}}}'
+    (found,) = with_probabilities([CALL], answered(listed(text)))
+    assert (found.name_probability is not None) is is_found
+
+
+@pytest.mark.parametrize(
     ("weights", "probability"),
     [
         ({"<tool_call>": 0.6, "Sure": 0.2}, 0.75),

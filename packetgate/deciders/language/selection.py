@@ -102,10 +102,14 @@ async def select_natively(
     """
     offer = await asyncio.to_thread(tool_offer, model, packet, catalogue, advisers)
     max_tokens = context.selection_max_tokens
-    tool_probability = await asyncio.to_thread(advisers.probability_of_tool, packet, catalogue)
-    # a streamed answer is shown early, and a measured call is judged better
-    is_likely = tool_probability is not None and tool_probability >= LIKELY and not packet.routing.all_calls
-    streams = may_answer and not model.is_local and (model.measures_streamed_calls or not is_likely)
+
+    async def tool_probability() -> float | None:
+        return await asyncio.to_thread(advisers.probability_of_tool, packet, catalogue)
+
+    streams = may_answer and not model.is_local
+    if streams and not (model.measures_streamed_calls or packet.routing.all_calls):
+        # a streamed answer is shown early, and a measured call is judged better
+        streams = (await tool_probability() or 0.0) < LIKELY
     if streams:
         max_tokens = max(max_tokens, context.answer_max_tokens)
     note = correction_notes(packet)
@@ -115,7 +119,7 @@ async def select_natively(
     selector = ModelSelector(model, packet, catalogue, context, sampling | {"max_tokens": max_tokens}, caller=caller)
     chosen = await selector.select(messages, offer.tools)
     may_ask_again = chosen.action == "none" and bool(offer.specs) and not streams
-    if may_ask_again and needs_call(chosen.call_probability, tool_probability) >= CALL_NEEDED:
+    if may_ask_again and needs_call(chosen.call_probability, await tool_probability()) >= CALL_NEEDED:
         palette_tools = [tool for tool in offer.tools if offer.spec(tool.name)]
         chosen = await selector.select(messages, palette_tools, must_call=True)
     chosen = chosen.changed(
