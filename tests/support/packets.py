@@ -109,3 +109,12 @@ class Shelf:
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         raise CallRefusedError(f"{tool_name} is not to be called")
+
+
+TRAIN = tool(
+    "rail.find_trains", "origin", "destination", description="Find trains between two stations.",
+    origin={"type": "string", "description": "Station to leave from"},
+    destination={"type": "string", "description": "Station to arrive at"},
+    day={"type": "string", "description": "Day of travel"},
+)  # fmt: skip
+"""A tool whose arguments can be swapped."""

@@ -19,7 +19,7 @@ from benchmarks.selection.cases import drawn, public_sets
 from benchmarks.train.data import held_out, rows
 from benchmarks.train.filling.examples import own, sealtools
 from benchmarks.train.judging.examples import Tool, labelled, of_snips
-from benchmarks.train.judging.synthesis import Synthesis, differs, opposite_of, renamed
+from benchmarks.train.judging.synthesis import Synthesis, made_requests, opposite_of, renamed
 from benchmarks.train.judging.values import NUMBER_WORDS, value_of
 from benchmarks.train.own import catalogues
 from packetgate.ranking.bm25 import Lexical
@@ -180,18 +180,8 @@ def _drawn_params(allowed: Mapping[str, Sequence[Any]], rng: random.Random) -> d
 
 
 def _synthesised(tools: Sequence[Tool], count: int, rng: random.Random) -> Iterator[Right]:
-    by_server: dict[str, list[Tool]] = {}
-    for tool in tools:
-        by_server.setdefault(tool.server, []).append(tool)
-    making = Synthesis(tools, rng)
-    for _ in range(count):
-        tool = rng.choice(tools)
-        made = making.request(tool)
-        if made is None:
-            continue
-        request, spans = made
+    for tool, request, spans, near in made_requests(tools, count, rng):
         shown = renamed(tool.varied(rng), rng)
-        near = [one for one in by_server[tool.server] if one is not tool and differs(one, tool)]
         others = [_spec(one.varied(rng)) for one in rng.sample(near, min(2, len(near)))]
         opposite = opposite_of(tool, rng)
         others += [_spec(opposite.varied(rng))] if opposite else []

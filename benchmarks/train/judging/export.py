@@ -6,6 +6,7 @@ import onnx
 import torch
 from onnx.numpy_helper import to_array
 from onnxruntime.quantization import QuantType, quantize_dynamic
+from torch import nn
 
 from benchmarks.train.exact_products import exact_products
 from benchmarks.train.judging.training import Judge
@@ -37,10 +38,23 @@ def export(base: Path, weights: Path, target: Path) -> None:
 
 def restored(base: Path, exported: Path) -> Judge:
     """Return the encoder whose export is given, as near as its integers tell; word embeddings are the base's."""
+    model = Judge(base)
+    words = model.encoder.embeddings.word_embeddings.weight
+    before = words.detach().clone()
+    load_exported(model, exported)
+    with torch.no_grad():
+        words.copy_(before)
+    return model
+
+
+def load_exported(model: nn.Module, exported: Path) -> None:
+    """Give a model the weights of an exported file, as near as its integers tell. Weights that it lacks stay."""
     graph = onnx.load(str(exported)).graph
     held = {one.name: torch.from_numpy(to_array(one).copy()) for one in graph.initializer}
-    reads = {name: node for node in graph.node for name in node.input}
-    model = Judge(base)
+    reads: dict[str, list[onnx.NodeProto]] = {}
+    for node in graph.node:
+        for name in node.input:
+            reads.setdefault(name, []).append(node)
     known = model.state_dict()
     for name, value in held.items():
         if name in known:
@@ -49,14 +63,20 @@ def restored(base: Path, exported: Path) -> Judge:
             continue
         stem = name.removesuffix("_quantized")
         weights = (value.float() - held[f"{stem}_zero_point"].float()) * held[f"{stem}_scale"]
-        if stem in known:
-            known[stem] = weights
-            continue
-        node = reads[name]
-        while node.op_type != "Add" or not held.keys() & {*node.input}:
-            node = reads[node.output[0]]
-        bias = next(one for one in node.input if one in held)
-        known[bias.removesuffix("bias") + "weight"] = weights.T
-    known["encoder.embeddings.word_embeddings.weight"] = model.state_dict()["encoder.embeddings.word_embeddings.weight"]
+        straight = stem.removesuffix("_Transposed")
+        key = straight if straight in known else _weights_at(name, reads, held)
+        if key in known:
+            known[key] = weights if key == stem else weights.T.contiguous()
     model.load_state_dict(known)
-    return model
+
+
+def _weights_at(name: str, reads: dict[str, list[onnx.NodeProto]], held: dict[str, torch.Tensor]) -> str:
+    """Return the name of a product's weights: that of the bias which is added to it."""
+    ahead = [*reads[name]]
+    while ahead:
+        node = ahead.pop(0)
+        bias = [one for one in node.input if node.op_type == "Add" and one in held and one.endswith(".bias")]
+        if bias:
+            return f"{bias[0].removesuffix('bias')}weight"
+        ahead += [later for output in node.output for later in reads.get(output, [])]
+    return ""

@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import torch
 from numpy.typing import NDArray
-from onnx.numpy_helper import to_array
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from torch import nn
 from torch.nn import functional
@@ -23,6 +21,7 @@ from transformers import BertConfig, BertModel
 
 from benchmarks.train.exact_products import exact_products
 from benchmarks.train.judging.calls import UNKNOWN, Example, packed
+from benchmarks.train.judging.export import load_exported
 from packetgate.reflex.judge.calls import call_tokens
 from packetgate.reflex.judge.judge import (
     CLS,
@@ -66,42 +65,9 @@ class CallJudge(nn.Module):  # type: ignore[misc]
 
 def restored(exported: Path) -> CallJudge:
     """Return the judge of an exported file, as near as its integers tell. Heads that it lacks are new."""
-    graph = onnx.load(str(exported)).graph
-    held = {one.name: torch.from_numpy(to_array(one).copy()) for one in graph.initializer}
-    reads: dict[str, list[onnx.NodeProto]] = {}
-    for node in graph.node:
-        for name in node.input:
-            reads.setdefault(name, []).append(node)
     model = CallJudge()
-    known = model.state_dict()
-    for name, value in held.items():
-        if name in known:
-            known[name] = value
-        if not name.endswith("_quantized"):
-            continue
-        stem = name.removesuffix("_quantized")
-        weights = (value.float() - held[f"{stem}_zero_point"].float()) * held[f"{stem}_scale"]
-        key = (
-            stem.removesuffix("_Transposed")
-            if stem.removesuffix("_Transposed") in known
-            else _weights_at(name, reads, held)
-        )
-        if key in known:
-            known[key] = weights if key == stem else weights.T.contiguous()
-    model.load_state_dict(known)
+    load_exported(model, exported)
     return model
-
-
-def _weights_at(name: str, reads: dict[str, list[onnx.NodeProto]], held: dict[str, torch.Tensor]) -> str:
-    """Return the name of a product's weights: that of the bias which is added to it."""
-    ahead = [*reads[name]]
-    while ahead:
-        node = ahead.pop(0)
-        bias = [one for one in node.input if node.op_type == "Add" and one in held and one.endswith(".bias")]
-        if bias:
-            return f"{bias[0].removesuffix('bias')}weight"
-        ahead += [later for output in node.output for later in reads.get(output, [])]
-    return ""
 
 
 def export(model: CallJudge, target: Path) -> None:

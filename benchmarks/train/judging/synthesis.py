@@ -177,20 +177,24 @@ class Synthesis:
         return [(start, ""), (value, name), (end, "")]
 
 
-def synthesised(tools: Sequence[Tool], count: int, rng: random.Random) -> Iterator[Example]:
-    """Yield requests for tools with all spans, and the same for tools that do something else."""
+def made_requests(
+    tools: Sequence[Tool], count: int, rng: random.Random
+) -> Iterator[tuple[Tool, str, dict[str, Span], list[Tool]]]:
+    """Yield (tool, request, spans of its arguments, other tools of its server) of at most `count` requests."""
     by_server: dict[str, list[Tool]] = {}
     for tool in tools:
         by_server.setdefault(tool.server, []).append(tool)
     making = Synthesis(tools, rng)
     for _ in range(count):
         tool = rng.choice(tools)
-        made = making.request(tool)
-        if made is None:
-            continue
-        request, spans = made
+        if made := making.request(tool):
+            yield tool, *made, [one for one in by_server[tool.server] if one is not tool and differs(one, tool)]
+
+
+def synthesised(tools: Sequence[Tool], count: int, rng: random.Random) -> Iterator[Example]:
+    """Yield requests for tools with all spans, and the same for tools that do something else."""
+    for tool, request, spans, near in made_requests(tools, count, rng):
         yield Example("synthesis", request, renamed(tool.varied(rng), rng), 1.0, spans, weight=0.5)
-        near = [one for one in by_server[tool.server] if one is not tool and differs(one, tool)]
         if near and rng.random() < 0.45:
             yield Example("synthesis", request, rng.choice(near).varied(rng), 0.0, weight=0.5)
         if rng.random() < 0.25:

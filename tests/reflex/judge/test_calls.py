@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.packets import tool
+from support.packets import TRAIN, tool
 
 from packetgate.reflex.judge.calls import MAX_TOKENS, Origin, call_tokens, pieces_of, right_log_odds
 
@@ -12,12 +12,6 @@ WRITE = tool(
     path={"type": "string", "description": "Path of the file"},
     content={"type": "string", "description": "The text"},
     mode={"type": "string", "enum": ["overwrite", "append"], "default": "overwrite"},
-)  # fmt: skip
-TRAIN = tool(
-    "rail.find_trains", "origin", "destination", description="Find trains between two stations.",
-    origin={"type": "string", "description": "Station to leave from"},
-    destination={"type": "string", "description": "Station to arrive at"},
-    day={"type": "string", "description": "Day of travel"},
 )  # fmt: skip
 DELETE = tool("files.delete", "path", description="Delete a file.", path={"type": "string", "description": "The file"})
 ASKED = "write 'milk and Eggs' to shopping.txt"

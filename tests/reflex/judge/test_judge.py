@@ -1,7 +1,7 @@
 """The judge with the shipped weights, on requests and tools that are in no data set."""
 
 import pytest
-from support.packets import tool
+from support.packets import TRAIN, tool
 
 from packetgate.reflex.judge.judge import (
     JUDGE_WEIGHTS,
@@ -15,12 +15,6 @@ from packetgate.reflex.judge.judge import (
     load_encoder,
 )
 
-TRAIN = tool(
-    "rail.find_trains", "origin", "destination", description="Find trains between two stations.",
-    origin={"type": "string", "description": "Station to leave from"},
-    destination={"type": "string", "description": "Station to arrive at"},
-    day={"type": "string", "description": "Day of travel"},
-)  # fmt: skip
 PAINT = tool("studio.mix_paint", "colours", description="Mix paints of several colours.", colours="string")
 
 
