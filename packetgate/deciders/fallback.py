@@ -160,7 +160,7 @@ def plain_answer(packet: CognitionPacket, without_calls: Callable[[], str], *, r
     routing, request = packet.tool_routing, packet.content.original_prompt
     parts: list[tuple[str, str]] = []
     if routing is not None:
-        parts += [_outcome(call, request, packet.header.switch_hints) for call in routing.all_calls]
+        parts += [call_outcome(call, packet) for call in routing.all_calls]
         if routing.note:
             end = "" if routing.note.endswith((".", "?", "!")) else "."
             parts.append((routing.note[:1].upper() + routing.note[1:] + end, ""))
@@ -197,7 +197,9 @@ def answer_without_tools(request: str, catalogue: Catalogue, no_match: str, hint
     return f"{no_match} {tools}."
 
 
-def _outcome(call: ToolCall, request: str, switch_hints: SwitchHints) -> tuple[str, str]:
+def call_outcome(call: ToolCall, packet: CognitionPacket) -> tuple[str, str]:
+    """Return what became of a call, in words, and its output if it has one; long output is cut. Blocking."""
+    request, switch_hints = packet.content.original_prompt, packet.header.switch_hints
     params = ", ".join(f"{name}={shorten(str(value), 80)}" for name, value in call.params.items())
     name, error = f"{call.tool_name} ({params})", (call.result.error if call.result else "") or ""
     match call.status:

@@ -22,6 +22,8 @@ class CallReview(Section):
     """The confidence before calibration; None if it is not calibrated."""
     score_source: ConfidenceSource | None = None
     evidence: dict[str, float] = {}
+    is_improbable: bool = False
+    """Whether the call is not even worth a question to the user."""
     reasoning: str = ""
 
     @classmethod
@@ -71,6 +73,7 @@ def gated_call(call: ToolCall, review: CallReview, settings: RoutingContext, *, 
     else:
         below = f"{confidence:.2f} is below {settings.confidence_threshold:.2f}"
         problem = below if confidence < settings.confidence_threshold else "the review did not approve it"
+        can_ask = can_ask and not review.is_improbable
         status, why = _status_of_stopped_call(call, problem, settings, verdict, can_ask=can_ask)
     fields: dict[str, Any] = {"evidence": {**call.evidence, **review.evidence}} if review.evidence else {}
     return call.changed(

@@ -93,6 +93,14 @@ async def test_the_status_of_a_judged_call(
     assert (proposal.question is not None) is status.awaits_user
 
 
+@pytest.mark.parametrize("call", [READ, WRITE])
+async def test_an_improbable_call_is_not_asked_about(call: ToolCall):
+    (review,) = judged(call, 0.1).values()
+    proposal = await Gate(MemoryJournal()).propose((call,), known(), {call.call_id: review.changed(is_improbable=True)})
+    assert (proposal.calls[0].status, proposal.question) == (S.SKIPPED, None)
+    assert proposal.calls[0].review_reasoning == "so; 0.10 is below 0.70"
+
+
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.5, 0.7])
 @pytest.mark.parametrize("stated", [0.0, 0.2, 0.5, 1.0])
 async def test_a_call_that_the_review_did_not_approve_never_runs(stated: float, threshold: float):

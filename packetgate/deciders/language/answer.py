@@ -3,6 +3,7 @@
 import asyncio
 
 from packetgate.deciders.advice import NO_ADVISERS, Advisers
+from packetgate.deciders.fallback import call_outcome
 from packetgate.deciders.language.prompting import (
     answer_pictures,
     conversation,
@@ -80,7 +81,7 @@ async def respond_by_model(
     )
     return Answer(
         text=answer.text,
-        appendix=_missing_results(packet, answer.text),
+        appendix=_missing_results(packet, answer.text) + _calls_not_made(packet),
         decided_by="model",
         usage=answer.usage,
         message_id=answer.message_id,
@@ -105,6 +106,16 @@ def _missing_results(packet: CognitionPacket, answer: str) -> str:
     words = " ".join(answer.split())
     short = [output for output in outputs if 0 < len(output) <= _MAX_APPENDED_CHARS]
     return "".join(f"\n\n{fenced(output)}" for output in short if " ".join(output.split()) not in words)
+
+
+def _calls_not_made(packet: CognitionPacket) -> str:
+    """Return a line for each call that the gate stopped without a question."""
+    stopped = [
+        call
+        for call in (packet.tool_routing.all_calls if packet.tool_routing else ())
+        if call.status is ToolExecutionStatus.SKIPPED and call.result is None
+    ]
+    return "".join(f"\n\n[{call_outcome(call, packet)[0]}]" for call in stopped)
 
 
 def _problems(packet: CognitionPacket, *, with_reason: bool) -> str:

@@ -23,7 +23,7 @@ KINDS = ("tokens yes", "tokens", "yes", "request")
 _MIN_PROBABILITY = 1e-3
 _GUESSED = 1.5  # log odds of a yes up to which a model may guess
 _MAX_LOG_ODDS = 3.0  # of one piece of evidence
-_MIN_PROPOSED = 0.1  # lowest probability of a proposed call: below 0.1, one call in fourteen was right
+MIN_PROPOSED = 0.15  # lowest probability of a call that is proposed, or asked about
 _MIN_FURTHER = 0.5  # the same after a result: small models call again although the request is served
 
 
@@ -131,7 +131,7 @@ def likelier_selection(
     probabilities = _probabilities(chosen, packet, catalogue, advisers)
     proposal_probability = min(_probabilities(proposal, packet, catalogue, advisers), default=0.0)
     rated = zip(chosen.calls, probabilities, strict=True)
-    least = _MIN_FURTHER if packet.routing.all_calls else _MIN_PROPOSED
+    least = _MIN_FURTHER if packet.routing.all_calls else MIN_PROPOSED
     probable = [(call, probability) for call, probability in rated if probability >= least]
     lowest = min((probability for _, probability in probable), default=0.0)
     if proposal_probability > max(lowest, least):

@@ -189,7 +189,7 @@ def test_an_improbable_call_is_not_made(request_: str, made_up: tuple[str, dict[
     chosen = Selection(action="call", calls=(call,), confidence=0.7, decided_by="model", reasoning="")
     given = packet(request_)
     found = likelier_selection(chosen, select_by_reading(given, FILES), given, FILES, ADVISERS)
-    assert found.action == (action if how_sure == "not" else "call")
+    assert found.action == ("call" if how_sure == "quite" else action)
 
 
 async def test_a_likelier_call_of_reflex_replaces_the_models(writing: Writing):
