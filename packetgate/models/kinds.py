@@ -117,6 +117,11 @@ class ModelName:
         """The kind of the model; None for `reflex`."""
         return known_kinds().get(self.prefix)
 
+    @property
+    def only_reviews(self) -> bool:
+        """Whether it is a decision model."""
+        return self.kind is not None and self.kind.only_reviews
+
 
 REFLEX = ModelName("reflex")
 

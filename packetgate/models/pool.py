@@ -47,7 +47,7 @@ class ModelPool:
             ConfigError: an option is unknown or its value is invalid.
         """
         names: dict[Role, ModelName] = {"lite": parse_model(lite), "prime": parse_model(prime)}
-        reviewing = {role for role, one in names.items() if one.kind and one.kind.only_reviews}
+        reviewing = {role for role, one in names.items() if one.only_reviews}
         if "lite" in reviewing:
             raise ModelError(
                 f"the decision model {lite!r} only reviews calls and cannot be the lite model: "

@@ -148,6 +148,24 @@ def test_at_a_terminal_the_user_is_asked(person: Person) -> None:
     assert person.preferences.exists()
 
 
+@pytest.mark.parametrize(("reply", "reviews"), [("y", True), ("", False)])
+def test_a_decision_model_is_offered_for_reviews(
+    person: Person, scripted_openai: ScriptedOpenAI, reply: str, reviews: bool
+) -> None:
+    scripted_openai.models = ["julia-1"]
+    answers = {"wet": {"type": "noul", "noul": 0.97}}
+    scripted_openai.script(json.dumps({"model": "julia-1", "answers": answers, "usage": {"input_tokens": 9}}))
+    person.ollama.script(*SPEED)
+    person.variables["PACKETGATE_PRIME_BASE_URL"] = scripted_openai.base_url
+    with terminal(person.cli, "init", **person.variables) as child:
+        for question, answer in (("Which model", "1"), ("Use it", "y"), ("systemone:julia-1 review calls", reply)):
+            child.expect_exact(question)
+            child.sendline(answer)
+        assert ended(child) == 0
+    prime = {"prime": {"model": "systemone:julia-1"}} if reviews else {}
+    assert toml(person.preferences) == {"models": {**MODEL["models"], **prime}}
+
+
 def test_chat_models_are_found_once(tiny_gguf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OLLAMA_HOST", "http://gpu.invalid")

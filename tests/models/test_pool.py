@@ -84,7 +84,6 @@ async def test_a_server_without_a_model_list_passes(
         ("groq:m", "reflex", "groq:m needs an API key: set GROQ_API_KEY"),
         ("ollama:m", "reflex", r"cannot be reached: .*; start Ollama \(`ollama serve`\), or set OLLAMA_HOST"),
         ("reflex", "decisions:d", "OPENAI_API_KEY"),
-        ("reflex", "systemone:d", "OpenAI has no System One endpoint: set PACKETGATE_PRIME_BASE_URL"),
         ("reflex", "llamacpp:/nowhere/a.gguf", r"no model file at .*a\.gguf"),
         ("reflex", f"llamacpp:{__file__}", "is not a GGUF model"),
     ],
@@ -94,6 +93,12 @@ async def test_check_names_what_is_missing(lite: str, prime: str, named: str, mo
     monkeypatch.setenv("OLLAMA_HOST", f"127.0.0.1:{free_port()}")
     with pytest.raises(ModelError, match=named):
         await ModelPool(lite, prime).check()
+
+
+async def test_openai_has_no_system_one(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PACKETGATE_PRIME_BASE_URL", "https://api.openai.com/v1")
+    with pytest.raises(ModelError, match="OpenAI has no System One endpoint: set PACKETGATE_PRIME_BASE_URL"):
+        await ModelPool("reflex", "systemone:d").check()
 
 
 async def test_check_names_a_server_that_fails(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch):

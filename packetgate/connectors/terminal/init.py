@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,7 +25,7 @@ from packetgate.connectors.options import settings_from
 from packetgate.connectors.terminal.reading import LineReader, is_at_terminal, reader
 from packetgate.graph.composition import model_pool
 from packetgate.graph.settings import DEFAULT_CONFIG, DEFAULT_PREFERENCES, Settings
-from packetgate.models.kinds import FoundModels, discover
+from packetgate.models.kinds import FoundModels, discover, parse_model
 from packetgate.models.model import describe_speed
 from packetgate.models.options import MODEL
 from packetgate.state.errors import ConfigError, DecisionError, InputError, ModelError
@@ -39,6 +41,10 @@ NOTHING_FOUND = (
 NO_TERMINAL = (
     "standard input and output are not a terminal, so nothing was written. "
     "--yes accepts the first model and all servers; --model NAME sets this model only"
+)
+REVIEWER = (
+    "Let the decision model {} review calls in place of the chat model? How often it is right about calls was not "
+    "measured."
 )
 _say = partial(rendering.say, style="")
 
@@ -59,15 +65,20 @@ async def init(
     settings = settings_from()
     files = (settings.preferences_path or DEFAULT_PREFERENCES, settings.config_path or DEFAULT_CONFIG)
     read = reader() if is_at_terminal() and not yes else None
-    discovery = await discover()
+    found = await discover()
+    reviewers = [one.model for one in found.offers if parse_model(one.model).only_reviews]
+    discovery = replace(found, offers=tuple(one for one in found.offers if one.model not in reviewers))
     entries = await asyncio.to_thread(_client_servers)
-    _show(discovery, entries)
+    _show(discovery, entries, reviewers)
     if read is None and not yes and model is None:
         raise InputError(NO_TERMINAL)
     try:
         chosen = await (_choose_model(settings, discovery, read) if model is None else _try_model(settings, model))
-        if chosen is not None:
-            await asyncio.to_thread(_write_model, files[0], chosen, settings.home)
+        models = {} if chosen is None else {"lite": chosen}
+        if read and reviewers and await _confirms(read, REVIEWER.format(reviewers[0]), default="n"):
+            models["prime"] = reviewers[0]
+        if models:
+            await asyncio.to_thread(_write_models, files[0], models, settings.home)
         if entries and (
             yes or (read and await _confirms(read, f"Copy {len(entries)} servers ({', '.join(entries)})?"))
         ):
@@ -139,19 +150,23 @@ async def _try_model(settings: Settings, model: str) -> str | None:
     return model
 
 
-async def _confirms(read: LineReader, question: str) -> bool:
-    return (await read(f"{question} [Y/n] ")).strip().casefold() in {"", "y", "yes"}
+async def _confirms(read: LineReader, question: str, *, default: str = "y") -> bool:
+    reply = (await read(f"{question} [{'Y/n' if default == 'y' else 'y/N'}] ")).strip().casefold()
+    return (reply or default) in {"y", "yes"}
 
 
-def _write_model(path: Path, model: str, data: Path) -> None:
-    table = f"[models.lite]\n{MODEL} = {json.dumps(model, ensure_ascii=False)}\n"
+def _write_models(path: Path, models: Mapping[str, str], data: Path) -> None:
+    """Write the model of each role."""
+    tables = "\n".join(
+        f"[models.{role}]\n{MODEL} = {json.dumps(name, ensure_ascii=False)}\n" for role, name in models.items()
+    )
     if path.exists() and "models" in read_config_file(path):
-        _say(f"{path} already names models and was not changed. To use this model, write: {' '.join(table.split())}")
+        _say(f"{path} already names models and was not changed. To use this model, write: {' '.join(tables.split())}")
         return
     before = f"{path.read_bytes().decode()}\n" if path.exists() else ""
-    write(path, before + table)
+    write(path, before + tables)
     confirm(path, data)
-    _say(f"{path}: set the model to {model}. `packetgate evaluate` measures it on eighty cases")
+    _say(f"{path}: set the model to {' and '.join(models.values())}. `packetgate evaluate` measures it on eighty cases")
     for variable in ("PACKETGATE_LITE", "PACKETGATE_PRIME"):
         if os.environ.get(variable):
             _say(f"{variable} is set and overrides {path}: unset it")
@@ -166,14 +181,15 @@ def _write_servers(path: Path, entries: dict[str, Any], data: Path) -> None:
     _say(f"{path}: added {', '.join(entries)}. It may contain keys: keep it out of version control")
 
 
-def _show(discovery: FoundModels, servers: dict[str, Any]) -> None:
+def _show(discovery: FoundModels, servers: dict[str, Any], reviewers: Sequence[str]) -> None:
     rows = [
         (number, offer.model, f"{offer.size / 1e9:.1f} GB" if offer.size else "", offer.where)
         for number, offer in enumerate(discovery.offers, 1)
     ]
+    reviewing = [("", name, "reviews", "a decision model, which can only be prime") for name in reviewers]
     hosted = [("", f"{name}:NAME", "hosted", f"{key} is set: name a model of it") for name, key in discovery.keys]
     copied = [("", name, "server", "") for name in servers]
-    rendering.console().print(rendering.table(("", "", "", ""), [*rows, *hosted, *copied], right=(0, 2)))
+    rendering.console().print(rendering.table(("", "", "", ""), [*rows, *reviewing, *hosted, *copied], right=(0, 2)))
     for note in discovery.notes:
         _say(note)
     if not discovery.offers and not discovery.keys:

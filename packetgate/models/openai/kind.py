@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packetgate.models.kinds import FoundModels, ModelKind, ModelSetup, parse_model
-from packetgate.models.openai.servers import OPENAI, PROVIDER_KEYS, SERVERS, Endpoint, endpoint_of
+from packetgate.models.openai.servers import LLAMA_SERVER, OPENAI, PROVIDER_KEYS, SERVERS, Endpoint, endpoint_of
 from packetgate.models.options import COMMON, ModelOptions, Role
 from packetgate.models.transport import without_credentials
 from packetgate.plugins import Plugin
@@ -74,8 +74,10 @@ class DecisionKind(_AtEndpoint):
     only_reviews = True
 
     def parse(self, prefix: str, name: str, role: Role, options: ModelOptions) -> ModelSetup:
-        """Return the setup at the role's endpoint."""
-        return self._setup(prefix, name, endpoint_of(role, options.timeout), options)
+        """Return the setup at the role's endpoint; for System One, at llama.cpp's server if no variable names one."""
+        is_named = prefix == "decisions" or os.environ.get("OPENAI_BASE_URL", "").strip()
+        endpoint = endpoint_of(role, options.timeout, OPENAI if is_named else LLAMA_SERVER)
+        return self._setup(prefix, name, endpoint, options)
 
     async def check(self, setup: ModelSetup) -> None:
         """Check that the endpoint answers."""
@@ -89,6 +91,12 @@ class DecisionKind(_AtEndpoint):
         from packetgate.models.openai.decision_endpoint import DecisionEndpoint
 
         return DecisionEndpoint.at(setup)
+
+    async def find(self, folders: Sequence[Path]) -> FoundModels:
+        """Return the decision models of a local server."""
+        from packetgate.models.openai.local_servers import find_decision_models
+
+        return await find_decision_models()
 
 
 CHAT = ChatKind()

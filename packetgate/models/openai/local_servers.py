@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from packetgate.models.kinds import FoundModels, ModelOffer
-from packetgate.models.openai.servers import LOCAL_SERVERS, SERVERS, Endpoint, base_url_of, is_local_url
+from packetgate.models.openai.servers import (
+    LLAMA_SERVER,
+    LOCAL_SERVERS,
+    SERVERS,
+    Endpoint,
+    base_url_of,
+    endpoint_of,
+    is_local_url,
+)
 from packetgate.models.transport import as_decision_errors, status_of, without_credentials
 from packetgate.state.errors import DecisionError, ModelError
 
@@ -22,6 +30,29 @@ async def find_served_models() -> FoundModels:
     answers = await asyncio.gather(*map(_probe_server, LOCAL_SERVERS))
     offers = tuple(one for found, _ in answers for one in found)
     return FoundModels(offers, notes=tuple(note for _, note in answers if note))
+
+
+async def find_decision_models() -> FoundModels:
+    """Return the decision models of the reviewing model's endpoint, if it is on this machine."""
+    base_url = endpoint_of("prime", server=LLAMA_SERVER).base_url.rstrip("/")
+    if not is_local_url(base_url):
+        return FoundModels()
+    where = f"server at {without_credentials(base_url)}"
+    try:
+        async with asyncio.timeout(2 * _PROBE_S), httpx.AsyncClient(timeout=_PROBE_S, trust_env=False) as client:
+            listed = await client.get(f"{base_url}/models")
+            name, *_ = _names(listed.raise_for_status().json()["data"])  # any other is not loaded yet
+            body = {
+                "model": name,
+                "state": "Rain.",
+                "questions": {"wet": {"type": "noul", "instructions": "Is it wet?"}},
+            }
+            answer = (await client.post(f"{base_url}/systemone", json=body)).raise_for_status().json()
+            if 0 <= answer["answers"]["wet"]["noul"] <= 1:
+                return FoundModels((ModelOffer(f"systemone:{name}", where),))
+    except (httpx.HTTPError, ValueError, LookupError, TypeError, TimeoutError):
+        pass  # no such server runs, or it has no decision model
+    return FoundModels()
 
 
 async def check_server(model: Any, client: "AsyncOpenAI", name: str, endpoint: Endpoint) -> None:

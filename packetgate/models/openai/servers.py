@@ -14,7 +14,7 @@ from packetgate.models.options import Role
 from packetgate.models.transport import without_credentials
 from packetgate.state.errors import ConfigError, ModelError
 
-OPENAI = "openai"
+OPENAI, LLAMA_SERVER = "openai", "llama-server"
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ModelServer:
 SERVERS: Mapping[str, ModelServer] = {
     "ollama": ModelServer("Ollama", "http://127.0.0.1:11434/v1", "ollama serve"),
     "lmstudio": ModelServer("LM Studio", "http://127.0.0.1:1234/v1", "lms server start"),
-    "llama-server": ModelServer("llama.cpp's server", "http://127.0.0.1:8080/v1", "llama-server -m FILE.gguf"),
+    LLAMA_SERVER: ModelServer("llama.cpp's server", "http://127.0.0.1:8080/v1", "llama-server -m FILE.gguf"),
     "vllm": ModelServer("vLLM", "http://127.0.0.1:8000/v1", "vllm serve NAME"),
     "anthropic": ModelServer("Anthropic", "https://api.anthropic.com/v1/", key_variable="ANTHROPIC_API_KEY"),
     "deepseek": ModelServer("DeepSeek", "https://api.deepseek.com/v1", key_variable="DEEPSEEK_API_KEY"),
