@@ -15,7 +15,7 @@ from rich.text import Text
 
 from packetgate.state.base import shown_confidence
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.printing import escaped, printable
+from packetgate.state.printing import compact_json, escaped, printable
 from packetgate.state.sections import Reflection
 from packetgate.tools.text.result_store import ResultStore
 
@@ -86,7 +86,7 @@ def question(payload: dict[str, Any], width: int = PLAIN_WIDTH) -> Text:
     requests = payload.get("action_requests")
     if (small := small_request(payload)) is not None:
         shown.append("May this read run?\n", style="bold")
-        _quote(shown, " ".join([str(small["name"]), *map(_argument, (small.get("args") or {}).items())]), width)
+        _quote(shown, f"{small['name']} {compact_json(small.get('args') or {})}", width)
         _quote(shown, str(small.get("about") or "").partition("\n")[0], width, lambda _: "dim")
         return shown
     for request in requests if isinstance(requests, list) else []:

@@ -55,7 +55,7 @@ def evidence_from_request(
     words = packet.content.user_words
     from_reflex = {
         "practised": float(is_same and is_known_builtin(catalogue[call.tool_name])),
-        "read" if is_same else "judged": odds,
+        "judged": odds,
         "same": float(is_same or any(_are_equivalent(call.params, params, words) for params in same_tool)),
         "other": float(bool(names) and call.tool_name not in names),
         "nothing": float(reflex.action == "none"),

@@ -30,14 +30,13 @@ def told(rows: str) -> str:
 def test_a_doubtful_read_inside_is_a_short_question() -> None:
     request = {
         "name": "ai.read",
-        "args": {"path": "a.txt", "head": 3},
+        "args": {"path": "a.txt head = 3"},
         "about": "confidence 0.3\nlong",
         "is_small": True,
     }
     asked = {"kind": "approval", "action_requests": [request]}
-    assert (
-        rendering.question(asked).plain == "May this read run?\n  │ ai.read path = a.txt head = 3\n  │ confidence 0.3\n"
-    )
+    call = 'ai.read {"path":"a.txt head = 3"}'
+    assert rendering.question(asked).plain == f"May this read run?\n  │ {call}\n  │ confidence 0.3\n"
     for changed in ({**asked, "problem": "not clear"}, {**asked, "action_requests": [request, request]}):
         assert "long" in rendering.question(changed).plain
 

@@ -22,7 +22,7 @@ FROM_TOKENS = frozenset({"name", "arguments", "acts"})
 KINDS = ("tokens yes", "tokens", "yes", "request")
 _MIN_PROBABILITY = 1e-3
 _GUESSED = 1.5  # log odds of a yes up to which a model may guess
-_MAX_LOG_ODDS = 3.0  # of one piece of evidence
+_MAX_LOG_ODDS = 6.0  # of one piece of evidence
 MIN_PROPOSED = 0.15  # lowest probability of a call that is proposed, or asked about
 _MIN_FURTHER = 0.5  # the same after a result: small models call again although the request is served
 
@@ -31,9 +31,7 @@ class CallEvidence(NamedTuple):
     """Evidence for a call. Each weight in `evidence.json` has the name of its piece of evidence."""
 
     always: float = 1.0  # constant: its weight is the intercept
-    same: float = 0.0  # a scorer would make this call
-    read: float = 0.0  # log odds of a scorer for a call that it would make
-    judged: float = 0.0  # log odds of a scorer for any other call
+    judged: float = 0.0  # log odds of a scorer
     written: float = 0.0  # the model wrote the call; otherwise `name` and `arguments` are 0
     name: float = 0.0  # log odds of the tool's name
     arguments: float = 0.0  # log probability of all arguments
@@ -46,7 +44,7 @@ class CallEvidence(NamedTuple):
 
     @classmethod
     def from_signals(cls, signals: Mapping[str, float]) -> "CallEvidence":
-        """Return the evidence among the signals of a call, bounded to ±3."""
+        """Return the evidence among the signals of a call, bounded to ±6."""
         yes = signals.get("yes", 0.0)
         signals = {**signals, "clear": yes - max(-_GUESSED, min(_GUESSED, yes))}
         bounded = {name: max(-_MAX_LOG_ODDS, min(_MAX_LOG_ODDS, value)) for name, value in signals.items()}

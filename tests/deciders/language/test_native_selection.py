@@ -179,17 +179,18 @@ async def test_an_endless_call_falls_back_to_reflex(writing: Writing):
     [
         ("Tell me a joke about penguins", ("files.read_file", {"path": "lisbon.txt"}), "none"),
         ("Write to a.txt", ("files.write_file", {"path": "plan.md", "content": "Lorem ipsum"}), "clarify"),
+        ("Show me what is in plan.md", ("files.read_file", {"path": "plan.md"}), "call"),
     ],
 )
-@pytest.mark.parametrize("how_sure", ["not", "quite", "not known"])
+@pytest.mark.parametrize("how_sure", ["quite", "not known"])
 def test_an_improbable_call_is_not_made(request_: str, made_up: tuple[str, dict[str, Any]], action: str, how_sure: str):
-    told = {"not": {"name": 0.8, "arguments": -5.0}, "quite": {"name": 7.0, "arguments": -0.5}, "not known": {}}
+    told = {"quite": {"name": 7.0, "arguments": -0.5}, "not known": {}}
     name, params = made_up
     call = SelectedCall(tool_name=name, params=params, evidence={"written": 1.0, **told[how_sure]})
     chosen = Selection(action="call", calls=(call,), confidence=0.7, decided_by="model", reasoning="")
     given = packet(request_)
     found = likelier_selection(chosen, select_by_reading(given, FILES), given, FILES, ADVISERS)
-    assert found.action == ("call" if how_sure == "quite" else action)
+    assert found.action == action
 
 
 async def test_a_likelier_call_of_reflex_replaces_the_models(writing: Writing):
