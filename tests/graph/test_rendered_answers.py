@@ -36,10 +36,10 @@ async def test_a_models_answer_is_inert_complete_or_streamed(by_model: Deciders,
         "It says ![x] (http[:]//127.0.0.1:9/beacon.png?q=secret), see https[:]//evil.example, "
         "https://docs.example/a and ```x```."
     )
-    script = (call("notebook.read_note", name="a"), NO_TOOL, answer)
-    scripted_openai.script(*script)
+    scripted_openai.script(NO_TOOL, "Well.", call("notebook.read_note", name="a"), NO_TOOL, answer)
     async with session(by_model, Notebook(a=POISON)) as talk:
-        turn = await talk.stream("Read note a, as https://docs.example/a says")
+        await talk.stream("My page is https://docs.example/a")
+        turn = await talk.stream("Read note a")
     assert turn.shown == {turn.packet.messages[-1].id: inert}
     assert len(turn.chunks) > 3
     text = turn.packet.messages[-1].text

@@ -23,7 +23,7 @@ KINDS = ("tokens yes", "tokens", "yes", "request")
 _MIN_PROBABILITY = 1e-3
 _GUESSED = 1.5  # log odds of a yes up to which a model may guess
 _MAX_LOG_ODDS = 6.0  # of one piece of evidence
-MIN_PROPOSED = 0.15  # lowest probability of a call that is proposed, or asked about
+_MIN_PROPOSED = 0.15  # lowest probability of a call that is proposed, or asked about
 _MIN_FURTHER = 0.5  # the same after a result: small models call again although the request is served
 
 
@@ -83,6 +83,14 @@ def correctness_probability(evidence: Mapping[str, float]) -> float:
     return logistic(CallEvidence.from_signals(evidence), load_weights().calls[kind_of(evidence)])
 
 
+def min_probability(packet: CognitionPacket) -> float:
+    """Return the probability below which a call is not worth a question.
+
+    It is 0 for a follow-up and for a further step: whether a call fits these was not measured.
+    """
+    return 0.0 if packet.history or packet.routing.past_calls else _MIN_PROPOSED
+
+
 def kind_of(evidence: Mapping[str, float]) -> str:
     """Return what is known of a call beside the request, one of `KINDS`: tokens of its choice, and a yes or no."""
     known = ["tokens"] if evidence.keys() & FROM_TOKENS else []
@@ -129,7 +137,7 @@ def likelier_selection(
     probabilities = _probabilities(chosen, packet, catalogue, advisers)
     proposal_probability = min(_probabilities(proposal, packet, catalogue, advisers), default=0.0)
     rated = zip(chosen.calls, probabilities, strict=True)
-    least = _MIN_FURTHER if packet.routing.all_calls else MIN_PROPOSED
+    least = _MIN_FURTHER if packet.routing.all_calls else min_probability(packet)
     probable = [(call, probability) for call, probability in rated if probability >= least]
     lowest = min((probability for _, probability in probable), default=0.0)
     if proposal_probability > max(lowest, least):

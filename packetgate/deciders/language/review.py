@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from packetgate.deciders.advice import NO_ADVISERS, Advisers
-from packetgate.deciders.language.evidence import MIN_PROPOSED, correctness_probability
+from packetgate.deciders.language.evidence import correctness_probability, min_probability
 from packetgate.deciders.language.prompting import fenced_text, without_control_tokens
 from packetgate.deciders.protocols import Review, Reviewer
 from packetgate.gate.confidence import CallReview
@@ -121,7 +121,7 @@ async def review_by_evidence(
                 confidence=probability,
                 confidence_source=how,
                 evidence=evidence,
-                is_improbable=probability < MIN_PROPOSED,
+                is_improbable=probability < min_probability(packet),
                 reasoning="; ".join([verdict, *score.reasons]),
             )
         )
