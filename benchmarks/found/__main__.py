@@ -1,7 +1,7 @@
 """`python -m benchmarks.found FOLDER`: tries inputs that were found to fail, and prints how many go right now.
 
-FOLDER holds `answers.jsonl`, `mcp_json.jsonl`, `schemas.jsonl`, `risk_shapes.jsonl` and `risk_public.jsonl`; what is
-right of each is said in `CHECKS`. The public tools are read from the data sets, which PACKETGATE_DATA names.
+FOLDER holds a file of JSON Lines for each of `CHECKS`, which says what is right. The public tools are read from the
+data sets, which PACKETGATE_DATA names.
 """
 
 import argparse
@@ -16,11 +16,17 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
+from langchain_core.messages import AIMessageChunk, ToolCallChunk
 from mcp_types import Tool
 
+from packetgate.models.answers import join_pieces
+from packetgate.models.model import Model
 from packetgate.models.stripping import strip_markup
 from packetgate.state.errors import PacketgateError
 from packetgate.state.routing import Risk
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.checks.checking import repair_and_validate, resolve_tool_name
 from packetgate.tools.checks.validation import check_call
 from packetgate.tools.risk.call import judge_call
 from packetgate.toolsets.servers.config import load_config
@@ -76,8 +82,25 @@ async def risk_public(rows: Rows) -> Iterator[bool]:
     return iter([_is_no_read(tools[row["tool"]], row["call"]) for row in rows])
 
 
+async def arguments(rows: Rows) -> Iterator[bool]:
+    """Return whether each call reaches its server with the arguments that are right, or is refused where that is."""
+    return iter([_arguments(row) in row["right"] for row in rows])
+
+
+async def broken(rows: Rows) -> Iterator[bool]:
+    """Return whether each call is read as it was meant, from the message of a LangChain model."""
+    return iter([_written(row) == row["right"] for row in rows])
+
+
 CHECKS: dict[str, Callable[[Rows], Awaitable[Iterator[bool]]]] = {
-    check.__name__: check for check in (answers, mcp_json, schemas, risk_shapes, risk_public)
+    "answers": answers,
+    "mcp_json": mcp_json,
+    "schemas": schemas,
+    "risk_shapes": risk_shapes,
+    "risk_public": risk_public,
+    "absent": arguments,
+    "wrapped": arguments,
+    "broken": broken,
 }
 
 
@@ -116,6 +139,26 @@ async def _runs(hub: McpHub, name: str) -> bool:
 def _is_no_read(tool: Mapping[str, Any], call: dict[str, Any]) -> bool:
     listed = Tool(name=tool["name"], description=tool["description"], input_schema=tool["input_schema"])
     return judge_call(spec_of("found", listed, trusted=False), call).risk is not Risk.READ
+
+
+def _arguments(row: dict[str, Any]) -> dict[str, Any] | None:
+    tool = spec_of("found", Tool(name="tool", description="", input_schema=row["schema"]), trusted=False)
+    call = repair_and_validate("found.tool", row["sent"], frozenset(["found.tool"]), Catalogue([tool]))
+    return None if call.problems else call.params
+
+
+def _written(row: dict[str, Any]) -> dict[str, Any] | None:
+    told = row.get("chunks") or [(row["name"], row["arguments"])]
+    chunks = [ToolCallChunk(name=name, args=text, id="call_1", index=0) for name, text in told]
+    model = Model(FakeMessagesListChatModel(responses=[]))
+    answer = model.read_calls(join_pieces([AIMessageChunk(content="", tool_call_chunks=[chunk]) for chunk in chunks]))
+    listed = [
+        Tool(name=name, description="", input_schema={"type": "object"}) for name in ("get_weather", "list_things")
+    ]
+    catalogue = Catalogue(spec_of("s", one, trusted=False) for one in listed)
+    (call,) = answer.calls
+    known = resolve_tool_name(call.name, catalogue)
+    return call.arguments if known and not call.invalid_arguments else None
 
 
 async def _try(folder: Path) -> int:

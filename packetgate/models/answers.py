@@ -230,6 +230,12 @@ def join_pieces(pieces: Sequence[AIMessage]) -> AIMessage:
     first, *rest = pieces
     if not isinstance(first, AIMessageChunk):
         return first
+    names: dict[int | None, str] = {}
+    for chunk in (one for piece in pieces if isinstance(piece, AIMessageChunk) for one in piece.tool_call_chunks):
+        name, known = chunk["name"] or "", names.get(chunk["index"], "")
+        if name == known:  # some servers repeat the name in each chunk, and LangChain joins them
+            chunk["name"] = None
+        names[chunk["index"]] = known if name == known else known + name
     joined = cast("AIMessageChunk", sum(rest, first))
     message = cast("AIMessage", message_chunk_to_message(joined))
     message.tool_calls, message.invalid_tool_calls = [], []  # LangChain completes the arguments of a cut-off call

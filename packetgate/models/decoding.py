@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from packetgate.models.json_text import THOUGHT_BEGIN, THOUGHT_END, JsonReading, read_json_at, whole_json
 from packetgate.state.errors import DecisionError
 from packetgate.state.printing import shorten
+from packetgate.tools.text.nearly_json import read_arguments
 
 
 class Frame(NamedTuple):
@@ -167,9 +168,7 @@ def call_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
     if "arguments" in fields:
         arguments = fields["arguments"]
         if isinstance(arguments, str):
-            arguments = whole_json(arguments) if arguments.strip() else {}
-            if not isinstance(arguments, dict):
-                raise ValueError("the arguments are not a JSON object")  # noqa: TRY004  callers catch one type
+            arguments = read_arguments(arguments)
         fields["arguments"] = {} if arguments is None else arguments
     elif isinstance(fields.get("name"), str):
         unread = [key for place in places for key in place if key not in _OTHER_KEYS]

@@ -41,6 +41,7 @@ from packetgate.models.transport import (
 from packetgate.prompts.rendering import render
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError, InputError, ToolsRefusedError
+from packetgate.tools.text.nearly_json import read_arguments
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -269,10 +270,7 @@ class Model:
         """
         text = answer.text
         calls = [WrittenCall(one["name"], one["args"]) for one in answer.tool_calls]
-        calls += [
-            WrittenCall(one["name"] or "", {}, invalid_arguments=one["args"] or "nothing")
-            for one in answer.invalid_tool_calls
-        ]
+        calls += [_read_call(one["name"] or "", one["args"] or "") for one in answer.invalid_tool_calls]
         self.returns_calls = self.returns_calls or bool(calls)
         if not self.returns_calls:
             written = text if text.strip() else answer.additional_kwargs.get("reasoning_content", "")
@@ -287,6 +285,14 @@ class Model:
             call_probability(answer),
             message_id=answer.id,
         )
+
+
+def _read_call(name: str, arguments: str) -> WrittenCall:
+    """Return a call whose arguments LangChain could not read."""
+    try:
+        return WrittenCall(name, read_arguments(arguments))
+    except ValueError:
+        return WrittenCall(name, {}, invalid_arguments=arguments)
 
 
 class _WordAnswer(NamedTuple):

@@ -1,9 +1,11 @@
 """Chat models at OpenAI-compatible servers. Slow to import, so other modules import it only when needed."""
 
+import json
 import os
 import re
 import warnings
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import openai
@@ -28,6 +30,15 @@ _LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
 
 # langchain-openai warns about a refused schema with advice that users cannot follow.
 warnings.filterwarnings("ignore", r"(.|\n)*OpenAI's structured output feature")
+
+
+def _unwrap_arguments(response: Any) -> None:
+    """Take the arguments of calls out of a JSON string, at which LangChain fails."""
+    for choice in getattr(response, "choices", None) or ():
+        for call in getattr(choice.message, "tool_calls", None) or ():
+            with suppress(ValueError, AttributeError, TypeError):
+                if isinstance(inner := json.loads(call.function.arguments), str):
+                    call.function.arguments = inner
 
 
 class CompatibleChat(BaseChatOpenAI):
@@ -65,6 +76,8 @@ class CompatibleChat(BaseChatOpenAI):
     def _create_chat_result(
         self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
     ) -> ChatResult:
+        if not isinstance(response, dict):
+            _unwrap_arguments(response)
         result = super()._create_chat_result(response, generation_info)
         choices = response["choices"] if isinstance(response, dict) else response.model_dump(warnings=False)["choices"]
         for generation, choice in zip(result.generations, choices, strict=False):

@@ -1,4 +1,4 @@
-"""Repair and validate a requested call. Only unambiguous mistakes are repaired, and no argument is dropped."""
+"""Repair and validate a requested call. Only unambiguous mistakes are repaired, and no value is dropped."""
 
 import difflib
 import json
@@ -30,9 +30,13 @@ MAX_NAMESPACES = 2
 _NAMESPACES = frozenset({"api", "default", "functions", "mcp", "tools"})
 """Namespaces that models write before tool names."""
 _SEPARATOR = re.compile(r"__|[.:/]")
+_NUMBER = re.compile(r":\d{1,3}\Z")
+"""The number of a call that some models write after the tool's name."""
 _TOOL_KEYS = frozenset({"function", "mcp", "name", "tool"})
 _SERVER_KEYS = frozenset({"id", "mcp", "name", "server"})
 _BODY_KEYS = frozenset({"args", "arguments", "data", "input", "inputs", "json", "kwargs", "parameters", "params"})
+_ABSENT = frozenset({"", "none", "null", "undefined"})
+"""Texts that models write for no value."""
 _MISSES = frozenset({"off_palette", "unknown_tool"})
 
 
@@ -95,7 +99,8 @@ def repair_call(
     if original_texts and (invalid := _invalid_parameters(spec, call.params) & original_texts.keys()):
         texts = {name: original_texts[name] for name in invalid & call.params.keys()}
         call = replace(call, params=call.params | texts)
-    return _resolve_values(_repair_types(_repair_parameter_names(call, spec), spec), spec)
+    call = _leave_out_absent(_repair_parameter_names(call, spec), spec)
+    return _resolve_values(_repair_types(call, spec), spec)
 
 
 def _repair_tool_name(call: CheckedCall, catalogue: Catalogue) -> CheckedCall:
@@ -146,6 +151,17 @@ def _is_similar(name: str, other: str) -> bool:
     )
 
 
+def _leave_out_absent(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
+    """Leave out the invalid values that only say that there is none. A required argument is then missing."""
+    for name in sorted(_invalid_parameters(spec, call.params)):
+        value = call.params.get(name, "")
+        if value in (None, {}, []) or (isinstance(value, str) and value.strip().casefold() in _ABSENT):
+            params = {key: kept for key, kept in call.params.items() if key != name}
+            message = f"`{name}` of `{spec.name}` was left out: {_shorten_json(value)} stands for no value."
+            call = call.with_repair("absent", message, params=params)
+    return call
+
+
 def _repair_types(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
     original, params = call.params, coerce_params(spec, call.params)
     for name, value in params.items():
@@ -178,6 +194,8 @@ def resolve_tool_name(name: str, catalogue: Catalogue) -> str | None:
         if not (rest and is_namespace) or catalogue.canonical(name):
             break
         name = rest[0]
+    if not catalogue.canonical(name):
+        name = _NUMBER.sub("", name)
     plain = name.isascii() and name.isprintable()
     return catalogue.canonical(name) if plain or name in catalogue else None
 

@@ -18,6 +18,7 @@ from packetgate.state.base import is_storable
 from packetgate.state.routing import Correction
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec, canonical_json
+from packetgate.tools.text.nearly_json import read_nearly_json
 
 MAX_CORRECTIONS = 8
 BACKTRACK_LIMIT = 100_000
@@ -33,8 +34,6 @@ MAX_ERRORS = 64
 MAX_PLANS = 6
 CONVERSION_ROUNDS = 2
 """The second round converts values that the first round parsed from JSON text or wrapped in a list."""
-
-MAX_JSON_TEXT = 100_000
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,30})(?:\.[0-9]{1,30})?")
 
@@ -249,19 +248,24 @@ def _candidates_at(params: Mapping[str, Any], error: ValidationError) -> list[An
     for step in error.instance_path:
         value = value[step]
     scalars = [*_options(value, getattr(error.kind, "options", ())), *_scalars(value)]
-    parsed = parse_container(value) if isinstance(value, str) else []
-    wrapped = [] if value is None or parsed or isinstance(value, list) else [[one] for one in (value, *scalars)]
-    return scalars + parsed + wrapped
+    if isinstance(value, str) and _begins_container(value):
+        return scalars + parse_container(value)  # a text that cannot be read is not an item either
+    wrapped = [] if value is None or isinstance(value, list) else [[one] for one in (value, *scalars)]
+    return scalars + wrapped
 
 
 def parse_container(text: str) -> list[Any]:
-    """Return the JSON object or array that a text contains, as the only item of a list; empty for any other text."""
-    if not text.lstrip().startswith(("{", "[")) or len(text) > MAX_JSON_TEXT:
+    """Return the object or array that a text contains as nearly JSON, as the only item of a list; else empty."""
+    if not _begins_container(text):
         return []
     try:
-        return [json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)]
-    except (ValueError, RecursionError):
+        return [read_nearly_json(text)]
+    except ValueError:
         return []
+
+
+def _begins_container(text: str) -> bool:
+    return text.lstrip().startswith(("{", "[", "```"))
 
 
 def _options(value: Any, options: Sequence[Any]) -> list[Any]:
@@ -283,14 +287,3 @@ def _scalars(value: Any) -> list[Any]:
     if not fraction.strip("0"):
         return [int(whole)]
     return [float(value)] if Decimal(repr(float(value))) == Decimal(value) else []
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        raise ValueError("a key occurs twice")
-    return values
-
-
-def _refuse_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")

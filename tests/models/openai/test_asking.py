@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessageChunk, HumanMessage, ToolCallChunk
 from support.openai_models import FORM, GOOD, SAMPLING, VERDICT, ask_form, means, model_at
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Message, tool_calls
 
-from packetgate.models.answers import stream, streaming_caller
+from packetgate.models.answers import join_pieces, stream, streaming_caller
 from packetgate.models.model import Model, OfferedTool
 from packetgate.models.model import ask_chat as ask_once
 from packetgate.models.openai.compatible import OpenAICompatible
@@ -217,3 +217,47 @@ async def test_a_truncated_streamed_call_is_not_a_call(scripted_openai: Scripted
         assert [(one.name, one.invalid_arguments, one.arguments) for one in answer.calls] == [
             ("read", invalid_arguments, arguments)
         ]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"path": "a.txt",}',
+        '{"path": "a.txt" /* this one */}',
+        "{'path': 'a.txt'}",
+        '```json\n{"path": "a.txt"}\n```',
+        '{"path": "a.txt"}{"path": "a.txt"}',
+        '"{\\"path\\": \\"a.txt\\"}"',
+    ],
+)
+async def test_arguments_that_are_nearly_json_are_read(scripted_openai: ScriptedOpenAI, arguments: str, streamed: bool):
+    scripted_openai.script(tool_calls(("read", arguments)))
+    caller = streaming_caller("") if streamed else None
+    model = await model_at(scripted_openai)
+    answer = await model.call([HumanMessage("Read")], [READ], max_calls=2, sampling={}, caller=caller)
+    assert [(one.name, one.arguments) for one in answer.calls] == [("read", {"path": "a.txt"})]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("arguments", ["null", "", "{}"])
+async def test_a_call_may_have_no_arguments(scripted_openai: ScriptedOpenAI, arguments: str, streamed: bool):
+    scripted_openai.script(tool_calls(("read", arguments)))
+    caller = streaming_caller("") if streamed else None
+    model = await model_at(scripted_openai)
+    answer = await model.call([HumanMessage("Read")], [READ], max_calls=2, sampling={}, caller=caller)
+    assert [(one.name, one.arguments, one.invalid_arguments) for one in answer.calls] == [("read", {}, "")]
+
+
+async def test_a_name_that_each_chunk_repeats_is_one_name():
+    pieces = [
+        AIMessageChunk("", tool_call_chunks=[ToolCallChunk(name=name, args=args, id=id_, index=0)])
+        for name, args, id_ in (("read", '{"path": ', "c1"), ("read", '"a.txt"', "c1"), (None, "}", None))
+    ]
+    (call,) = join_pieces(pieces).tool_calls
+    assert (call["name"], call["args"], call["id"]) == ("read", {"path": "a.txt"}, "c1")
+    apart = [
+        AIMessageChunk("", tool_call_chunks=[ToolCallChunk(name=name, args=args, id=None, index=0)])
+        for name, args in (("re", "{"), ("ad", "}"))
+    ]
+    assert join_pieces(apart).tool_calls[0]["name"] == "read"

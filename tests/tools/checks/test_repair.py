@@ -46,6 +46,7 @@ REPAIRED = [
             "functions.files.read_file",
             "functions.mcp__files__read_file",
             "default_api.files.read_file",
+            "functions.files__read_file:0",
         )
     ),
     Case("run_command", {"argv": ["ls"]}, RUN, {"argv": ["ls"]}, ["alias"]),
@@ -73,6 +74,10 @@ REPAIRED = [
     Case("notes.find", {"startDate": "1"}, "notes.find", {"start_date": "1"}, ["misspelt_parameter"]),
     Case("notes.find", {"strat_date": 1}, "notes.find", {"start_date": "1"}, ["misspelt_parameter", "coerced"]),
     Case(READ, {**PATHS, "lines": "5"}, READ, {**PATHS, "lines": 5}, ["coerced"]),
+    *(
+        Case(READ, {**PATHS, "lines": value}, READ, PATHS, ["absent"])
+        for value in (None, "", " ", "null", "None", "undefined", {}, [])
+    ),
     Case("files.open", {"n": "5", "m": "5"}, "files.open", {"n": 5, "m": "5"}, ["coerced"]),
     Case(
         "call_tool",
@@ -113,7 +118,6 @@ UNCHANGED = [
     ("notes.find", {"date": "1"}),
     ("notes.find", {"from_date": "1"}),
     ("notes.find", {"start_dote_date": "1"}),
-    ("files.write_file", {**PATHS, "content": None}),
 ]
 VALID = [
     (READ, PATHS),
@@ -140,6 +144,14 @@ def test_ambiguous_mistakes_are_refused(name: str, params: dict[str, Any]):
     call = repair_call(name, params, FILES)
     assert (call.tool_name, call.params, call.repairs) == (name, params, ())
     assert check_call(name, params, frozenset(FILES), FILES)
+
+
+@pytest.mark.parametrize("value", [None, {}, []])
+def test_a_required_argument_without_a_value_is_missing(value: Any):
+    call = repair_call("files.write_file", {**PATHS, "content": value}, FILES)
+    assert call.params == PATHS
+    (problem,) = check_call(call.tool_name, call.params, frozenset(FILES), FILES)
+    assert problem.problem == "missing_parameter"
 
 
 @pytest.mark.parametrize(("name", "params"), VALID)

@@ -1,0 +1,109 @@
+"""Read text that is nearly JSON, as models write it: with comments, in single quotes, in a fence, or as a Python value.
+
+Each form has a grammar, so that nothing is guessed: a text is read as what it says, or not at all.
+"""
+
+import ast
+import io
+import json
+import re
+import tokenize
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NoReturn
+
+MAX_NEARLY_JSON = 20_000
+"""Longest text that is read as anything but JSON: the other readers are slow."""
+_MAX_JSON = 100_000
+_FENCE = re.compile(r"```[\w-]*[ \t]*\n(?P<inside>.*?)\n?```", re.DOTALL)
+_FOREIGN_ESCAPE = re.compile(r"\\[^\"'\\/bfnrtu]")
+"""An escape that readers resolve differently, as in a Windows path."""
+
+
+def read_nearly_json(text: str) -> Any:
+    """Return the JSON value that a text contains.
+
+    Raise ValueError if it is not JSON in any known form, has a key twice, or contains a value that JSON does not have.
+    """
+    text = text.strip()
+    if len(text) > _MAX_JSON:
+        raise ValueError(f"the text has more than {_MAX_JSON:,} characters")
+    if fenced := _FENCE.fullmatch(text):
+        text = fenced["inside"].strip()
+    try:
+        return _json(text)
+    except ValueError as error:
+        if len(text) > MAX_NEARLY_JSON:
+            raise
+        problem = error
+    readers: list[Callable[[str], Any]] = [_first_of_equal]
+    if not _FOREIGN_ESCAPE.search(text):
+        readers += [_json5, _python]
+    for read in readers:
+        try:
+            return _json(json.dumps(read(text), ensure_ascii=False, allow_nan=False))
+        except (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError):
+            continue
+    raise ValueError(f"it is not JSON: {problem}")
+
+
+def read_arguments(text: str) -> dict[str, Any]:
+    """Return the arguments of a call, which may be in a JSON string; nothing and null mean none.
+
+    Raise ValueError if the text is not nearly a JSON object.
+    """
+    value = read_nearly_json(text) if text.strip() else None
+    if isinstance(value, str):
+        value = read_nearly_json(value) if value.strip() else None
+    if value is not None and not isinstance(value, dict):
+        raise ValueError("the arguments are not a JSON object")
+    return value or {}
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text, strict=False, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+    except RecursionError as error:
+        raise ValueError("the JSON is nested too deeply") from error
+
+
+def _first_of_equal(text: str) -> Any:
+    """Return the value of a text that repeats one JSON value."""
+    decoder = json.JSONDecoder(strict=False, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+    first, end = decoder.raw_decode(text)
+    while rest := text[end:].lstrip():
+        other, length = decoder.raw_decode(rest)
+        if other != first:
+            raise ValueError("the text contains several values")
+        end = len(text) - len(rest) + length
+    return first
+
+
+def _json5(text: str) -> Any:
+    import json5
+
+    return json5.loads(text, allow_duplicate_keys=False)
+
+
+def _python(text: str) -> Any:
+    kinds = [one.type for one in tokenize.generate_tokens(io.StringIO(text).readline)]
+    if (tokenize.STRING, tokenize.STRING) in pairwise(kinds):
+        raise ValueError("two texts stand side by side")
+    tree = ast.parse(text, mode="eval")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            keys = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
+            if len({*keys}) < len(keys) or not all(isinstance(key, str) for key in keys):
+                raise ValueError("a key occurs twice, or is not text")
+    return ast.literal_eval(tree)
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return values
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
