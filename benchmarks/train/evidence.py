@@ -222,7 +222,7 @@ async def _row(question: Question, model: Model) -> Row:
     by_model = bool(chosen.calls)
     acts = chosen.call_probability
     if not chosen.calls:
-        chosen = await asked.select(messages, [one for one in offer.tools if offer.spec(one.name)], must_call=True)
+        chosen = await asked.select(messages, offer.tools, must_call=True)
     own = select(packet, catalogue)
     found: dict[str, Candidate] = {}
     for who, one in [*((by_model, one) for one in chosen.calls), *((False, one) for one in own.calls)]:

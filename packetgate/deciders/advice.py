@@ -63,10 +63,10 @@ class Advisers:
         proposals = [proposer.propose(packet, catalogue) for proposer in self.proposers]
         return max(proposals, key=lambda one: (one.action == "call", one.confidence), default=None)
 
-    def likely_tools(self, packet: CognitionPacket, catalogue: Catalogue) -> list[str]:
-        """Return the tools that may serve the step, those of its first part first."""
+    def likely_tools(self, packet: CognitionPacket, catalogue: Catalogue, least: float = 0.0) -> list[str]:
+        """Return the tools that serve the step at least with this probability, those of its first part first."""
         parts = [part for proposer in self.proposers for part in proposer.likely_tools(packet, catalogue)]
-        return [*dict.fromkeys(name for part in parts for name in part)]
+        return [*dict.fromkeys(name for part in parts for name, probability in part.items() if probability >= least)]
 
     def probability_of_tool(self, packet: CognitionPacket, catalogue: Catalogue) -> float | None:
         """Return the probability that some tool serves a part of the step; None without a proposer."""

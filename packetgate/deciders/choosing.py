@@ -14,6 +14,7 @@ from packetgate.models.pool import ModelSource
 from packetgate.models.transport import one_turn
 from packetgate.plugins import Plugins, installed
 from packetgate.prompts.rendering import load_prompts
+from packetgate.ranking.choice import ToolText, tool_text
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, ModelError, UnansweredError
 from packetgate.state.packet import CognitionPacket
@@ -103,11 +104,14 @@ def in_one_turn(
     return decide
 
 
-async def token_counter(lite: ModelSource | None) -> TokenCounter:
-    """Return the token counter of the selecting model; an estimating counter if the model has none."""
+async def palette_measure(lite: ModelSource | None) -> tuple[TokenCounter, ToolText]:
+    """Return the token counter and the tool texts by which the selecting model's palette is measured."""
     try:
         model = await lite() if lite else None
     except ModelError:
-        return ESTIMATE  # the selection reports the error
-    count = model and model.token_counter
-    return TokenCounter(count, is_exact=True, max_tool_tokens=model.tool_token_limit) if model and count else ESTIMATE
+        model = None  # the selection reports the error
+    if model is None:
+        return ESTIMATE, tool_text
+    from packetgate.deciders.language.prompting import token_counter, tool_text_for
+
+    return token_counter(model), tool_text_for(model)

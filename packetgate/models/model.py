@@ -64,7 +64,9 @@ class OfferedTool:
     parameters: Schema
     """JSON Schema of an object."""
     prompt_schema: Schema | None = None
-    """A shorter schema for the prompt, if a grammar enforces `parameters`; None: the same schema."""
+    """A shorter schema for the prompt, if `parameters` are enforced or validated otherwise; None: the same schema."""
+    acts: bool = True
+    """False for a tool that only asks or shows: a required call is of another tool, where a grammar can enforce it."""
 
     @property
     def openai_format(self) -> dict[str, Any]:
@@ -120,6 +122,9 @@ class Model:
 
     is_local = False
     """Whether the model runs in this process: token probabilities are known, and thoughts have a separate budget."""
+
+    runs_here = False
+    """Whether the model runs on this machine, in any process: prompts take time and cost no money."""
 
     token_counter: Callable[[str], int] | None = None
     """Counts tokens with the model's own tokenizer, in any thread."""

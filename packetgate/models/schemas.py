@@ -31,12 +31,25 @@ BOUNDS = frozenset(
     | {"minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "additionalProperties", "$schema"}
 )
 """Keywords that are left out of prompts."""
+_DETAILS = BOUNDS | {"description", "default", "example", "examples", "format", "pattern"}
 
 
 def without_keywords(schema: Schema, keywords: Set[str]) -> Schema:
     """Return the schema without these keywords."""
     reduced: Schema = map_schema(schema, lambda one: {key: value for key, value in one.items() if key not in keywords})
     return reduced
+
+
+def outline(schema: Schema) -> Schema:
+    """Return the schema with types, enums and required properties, and without descriptions and limits."""
+
+    def change(one: Schema) -> Schema:
+        kept = {key: value for key, value in one.items() if key not in _DETAILS}
+        others = one.get("additionalProperties", False)  # a server's grammar needs to know whether it is open
+        return kept if others is False else {**kept, "additionalProperties": others}
+
+    changed: Schema = map_schema(schema, change)
+    return changed
 
 
 def with_moved_references(schema: Any, place: str) -> Any:

@@ -8,7 +8,7 @@ from itertools import islice
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from packetgate.deciders.choosing import token_counter
+from packetgate.deciders.choosing import palette_measure
 from packetgate.deciders.commands import UNDO_TOOL, is_command
 from packetgate.models.pool import ModelSource
 from packetgate.ranking.choice import Palette, PaletteRequest, ranked_palette, whole_palette
@@ -42,7 +42,7 @@ async def build_palette(
     used_now = {call.tool_name for call in routing.all_calls}
     before = {entry.tool_name for entry in packet.context.palette if entry.reason == "recent"}
     recent = tuple(name for name in packet.context.recent_tools if name not in used_now - before)
-    catalogue, counter = await toolbox.catalogue(), await token_counter(lite)
+    catalogue, (counter, text) = await toolbox.catalogue(), await palette_measure(lite)
     request = PaletteRequest(
         words=packet.content.user_words,
         access=packet.intent.access,
@@ -58,6 +58,7 @@ async def build_palette(
         seen=packet.context.palette_names if routing.palette_widened and not guarded else (),
         guarded=guarded,
         tokens=counter,
+        text=text,
     )
     palette = await asyncio.to_thread(whole_palette, request, catalogue)
     if palette is None:  # only a choice needs what was learned

@@ -30,6 +30,8 @@ LEVELS: tuple[PaletteDetail, ...] = get_args(PaletteDetail)
 CACHED_COUNTS = 32_768
 
 PaletteReason = Literal["permanent", "recent", "default", "ranked", "widened", "described"]
+ToolText = Callable[[ToolSpec, PaletteDetail], str]
+"""Returns a tool's text for a prompt."""
 
 
 def tool_text(spec: ToolSpec, shown: PaletteDetail) -> str:
@@ -70,7 +72,7 @@ class PaletteRequest:
     guarded: bool = False
     """Whether a tool's output was read: then `described` and `missed` tools must fit the user's words."""
     tokens: TokenCounter = ESTIMATE
-    text: Callable[[ToolSpec, PaletteDetail], str] = tool_text
+    text: ToolText = tool_text
     learned: LearnedUses | None = None
     """The user's confirmed calls."""
 
@@ -239,10 +241,10 @@ class _TokenBudget:
         before = self._request.offered  # a session that began with a choice goes on with it
         if len(self._catalogue) > self._request.size or (before and self._catalogue.keys() - {*before}):
             return False
-        total, limit = 0, min(self.budget, self._request.tokens.max_tool_tokens or self.budget)
+        total = 0
         for name in self._catalogue:
             total += self.tokens(name, "full")
-            if total > limit:
+            if total > self.budget:
                 return False
         self.spent = total
         return True

@@ -9,7 +9,7 @@ from support.packets import CONTEXT, FILES, packet
 from support.scripted_deciders import ScriptedResponder
 from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.deciders.choosing import in_one_turn, language_deciders, reflex_deciders, token_counter
+from packetgate.deciders.choosing import in_one_turn, language_deciders, palette_measure, reflex_deciders
 from packetgate.deciders.protocols import Answer
 from packetgate.models.llama.chat import LlamaCppModel
 from packetgate.models.model import Model
@@ -25,14 +25,14 @@ async def no_model() -> Model:
 
 
 async def test_without_a_model_tokens_are_estimated():
-    assert await token_counter(reflex_deciders().lite) is ESTIMATE
+    assert (await palette_measure(reflex_deciders().lite))[0] is ESTIMATE
 
 
 async def test_a_local_models_tokenizer_counts(tiny_gguf: Path):
     async def lite() -> Model:
         return LlamaCppModel.load(str(tiny_gguf), {"n_ctx": 256})
 
-    counter = await token_counter(lite)
+    counter, _ = await palette_measure(lite)
     assert (counter.count(TEXT), counter.is_exact) == (len(TEXT), True)
 
 
@@ -40,12 +40,12 @@ async def test_for_a_remote_model_tokens_are_estimated(scripted_openai: Scripted
     async def lite() -> Model:
         return await model_at(scripted_openai)
 
-    assert await token_counter(lite) is ESTIMATE
+    assert (await palette_measure(lite))[0] is ESTIMATE
 
 
 async def test_for_a_model_that_cannot_be_loaded_tokens_are_estimated():
     deciders = language_deciders(no_model, no_model)
-    assert await token_counter(deciders.lite) is ESTIMATE
+    assert (await palette_measure(deciders.lite))[0] is ESTIMATE
     with pytest.raises(ModelError, match="no such file"):
         await deciders.selector(packet("Read a"), FILES, CONTEXT)
 

@@ -18,15 +18,15 @@ from packetgate.deciders.advice import NO_ADVISERS, Advisers
 from packetgate.deciders.outcome import ALL_TOOLS
 from packetgate.models.model import Model, OfferedTool
 from packetgate.models.pictures import Picture, with_pictures, without_pictures
-from packetgate.models.schemas import ANY_TEXT, Schema, map_schema, object_schema
+from packetgate.models.schemas import ANY_TEXT, Schema, map_schema, object_schema, outline
 from packetgate.models.stripping import strip_markup
 from packetgate.prompts.rendering import render
-from packetgate.ranking.choice import cached_token_count
+from packetgate.ranking.choice import ToolText, cached_token_count, tool_text
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import MODEL_TEXT, CognitionPacket
 from packetgate.state.printing import compact_json, fenced, shorten
 from packetgate.state.routing import ResultAttachment, ToolCall
-from packetgate.state.sections import Attachment, DataField, PaletteEntry
+from packetgate.state.sections import Attachment, DataField, PaletteDetail, PaletteEntry
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.attached.media import picture_problem, stored_picture
 from packetgate.tools.attached.parts import MAX_PICTURES
@@ -34,13 +34,14 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.descriptions import brief_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, ResultStore, read_more_hint
-from packetgate.tools.text.tokens import ESTIMATE
+from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
 
 ASK, SHOW = "ask_user", "show_tools"  # tools of our own: ask the user; show the parameters of more tools
 ASK_USER_TOOL = OfferedTool(
     ASK,
     "Asks the user for what a call needs and the request does not say.",
     object_schema(question={**ANY_TEXT, "minLength": 1}),
+    acts=False,
 )
 MIN_FULL_TOOLS = 2  # tools that are offered with their parameters, even if the model is slow
 PERSONA_CHARS = 4_000  # beginning of a persona that is used if the whole persona exceeds the model's context
@@ -49,6 +50,9 @@ _MAX_OFFER_TOKENS = 8_000  # of all offered tools; with more, the offer starts a
 _MAX_LISTED = 24  # largest catalogue whose tools `show_tools` lists
 _MAX_NAMED = 12  # tools of a larger catalogue that the end of the prompt names
 _BRIEF_WORDS, _BRIEF_CHARS, _MAX_SHOWN = 5, 50, 5
+_OUTLINE_WORDS = 10  # of the description of a tool that is offered in brief
+_LIKELY = 0.25  # least probability of a tool whose arguments the end of the prompt explains
+_LEAST_NOTE_WORDS, _NOTE_WORDS, _NOTE_CHARS = 3, 12, 700  # of each argument, and of all together
 _REQUIRED = frozenset({"described", "kept", "preview"})  # reasons of palette entries that the next call needs
 _ID_CHARS = 9  # mistral's call ids have exactly nine characters
 HISTORY_MESSAGES = 8
@@ -75,11 +79,7 @@ class ToolOffer:
     names_all: bool
     """Whether the tools of our own name all other tools of the catalogue."""
     hint: str = ""
-    """The palette's other tools, for the end of the prompt."""
-
-    def spec(self, name: str) -> ToolSpec | None:
-        """Return the spec of a tool that is offered with its parameters; otherwise None."""
-        return next((spec for spec in self.specs if spec.name == name), None)
+    """Text for the end of the prompt: the arguments of likely tools, and the palette's other tools."""
 
 
 def tool_offer(
@@ -103,16 +103,42 @@ def tool_offer(
         if kept and (len(names) > _MAX_FULL_TOOLS or _tokens(model, catalogue, names) > most):
             names = wanted
     specs = tuple(catalogue[name] for name in names)
-    tools = [ASK_USER_TOOL, *(offered_tool(spec, _offered_name(model, spec)) for spec in specs)]
+    tools = [ASK_USER_TOOL, *(_offered_tool(model, spec) for spec in specs)]
     rest = sorted(entries.keys() - {*names}, key=lambda name: (-entries[name].score, name))
+    hint = _tool_notes(model, packet, catalogue, specs, advisers) if model.runs_here else ""
     if len(specs) == len(catalogue) or (model.is_local and not rest):
-        return ToolOffer(tuple(tools), specs, names_all=len(specs) == len(catalogue))
+        return ToolOffer(tuple(tools), specs, names_all=len(specs) == len(catalogue), hint=hint)
     tools = [_show_tool(catalogue, rest[:_MAX_LISTED] if model.is_local else None), *tools]
     if len(catalogue) <= _MAX_LISTED:
-        return ToolOffer(tuple(tools), specs, names_all=True)
+        return ToolOffer(tuple(tools), specs, names_all=True, hint=hint)
     fitting = [name for name in rest if entries[name].score][:_MAX_NAMED]
-    hint = f"\n\n(More tools that may fit, for {SHOW}: {_named(catalogue, fitting)})" if fitting else ""
+    hint += f"\n\n(More tools that may fit, for {SHOW}: {_named(catalogue, fitting)})" if fitting else ""
     return ToolOffer(tuple(tools), specs, names_all=False, hint=hint)
+
+
+def _tool_notes(
+    model: Model, packet: CognitionPacket, catalogue: Catalogue, specs: Sequence[ToolSpec], advisers: Advisers
+) -> str:
+    """Return what brief tools leave out: the arguments of likely tools, and the full text of tools asked for."""
+    described = {entry.tool_name for entry in packet.context.palette if entry.reason == "described"}
+    full = "\n".join(spec.full_text for spec in specs if spec.name in described)
+    offered = {spec.name: spec for spec in specs}
+    likely = advisers.likely_tools(packet, catalogue, least=_LIKELY)
+    notes = [
+        f"{key} of {_offered_name(model, spec)}: {text}"
+        for spec in (offered[name] for name in likely if name in offered and name not in described)
+        for key, schema in spec.parameters.items()
+        if (text := _first_clause(str(schema.get("description", ""))))
+    ]
+    shown = f"\n\n(Arguments of tools that may fit: {shorten('; '.join(notes), _NOTE_CHARS)})" if notes else ""
+    return without_control_tokens(shown + (f"\n\n(In full:\n{full})" if full else ""))
+
+
+def _first_clause(text: str) -> str:
+    """Return the beginning of a description, without its examples: a small model copies examples into its calls."""
+    words = text.split()[:_NOTE_WORDS]
+    end = next((at for at, word in enumerate(words, 1) if at >= _LEAST_NOTE_WORDS and word[-1] in ",;:."), len(words))
+    return " ".join(words[:end]).rstrip(",;:.")
 
 
 def _show_tool(catalogue: Catalogue, allowed: Sequence[str] | None) -> OfferedTool:
@@ -123,7 +149,7 @@ def _show_tool(catalogue: Catalogue, allowed: Sequence[str] | None) -> OfferedTo
     names = {"type": "array", "items": ANY_TEXT}
     allowed_names = {**names, "items": {"enum": allowed}, "minItems": 1, "maxItems": _MAX_SHOWN} if allowed else names
     text = f"Shows what more tools take, so that they can be called: {listed}"
-    return OfferedTool(SHOW, text, object_schema(names=allowed_names), object_schema(names=names))
+    return OfferedTool(SHOW, text, object_schema(names=allowed_names), object_schema(names=names), acts=False)
 
 
 def _named(catalogue: Catalogue, names: Sequence[str]) -> str:
@@ -140,7 +166,8 @@ def _full_tools(
 ) -> list[str]:
     full = sorted(name for name, entry in entries.items() if entry.detail == "full")
     limit = model.tool_token_limit
-    if len(full) <= (MIN_FULL_TOOLS if limit else _MAX_FULL_TOOLS):
+    is_whole = all(entry.reason == "whole" for entry in entries.values())
+    if len(full) <= (MIN_FULL_TOOLS if limit and not is_whole else _MAX_FULL_TOOLS):
         return full
     fitting = advisers.likely_tools(packet, catalogue)
     required = [name for name in full if entries[name].reason in _REQUIRED]
@@ -154,27 +181,50 @@ def _full_tools(
 
 
 def _tokens(model: Model, catalogue: Catalogue, names: Sequence[str]) -> int:
-    count = model.token_counter or ESTIMATE.count
-    return sum(cached_token_count(count, compact_json(offered_tool(catalogue[name]).prompt_format)) for name in names)
+    count = token_counter(model).count
+    return sum(cached_token_count(count, compact_json(_offered_tool(model, catalogue[n]).prompt_format)) for n in names)
 
 
 @lru_cache(maxsize=4_096)
-def offered_tool(tool: ToolSpec, name: str = "") -> OfferedTool:
+def offered_tool(tool: ToolSpec, name: str = "", *, in_brief: bool = False) -> OfferedTool:
     """Return a tool with its parameters, without control tokens in its texts.
 
     Args:
         name: the name that the model sees, if it is not the tool's name.
+        in_brief: show the beginning of the description, and of the parameters only names, types and choices.
     """
 
     def clean(schema: Schema) -> Schema:
         texts = {key: schema[key] for key in ("description", "title") if isinstance(schema.get(key), str)}
         return schema | {key: without_control_tokens(text) for key, text in texts.items()}
 
-    return OfferedTool(name or tool.name, without_control_tokens(tool.full), map_schema(arguments_schema(tool), clean))
+    schema = map_schema(arguments_schema(tool), clean)
+    text = brief_of(tool.brief, _OUTLINE_WORDS) if in_brief else tool.full
+    shown = outline(schema) if in_brief else None
+    return OfferedTool(name or tool.name, without_control_tokens(text), schema, shown)
+
+
+def _offered_tool(model: Model, tool: ToolSpec) -> OfferedTool:
+    return offered_tool(tool, _offered_name(model, tool), in_brief=model.runs_here)
 
 
 def _offered_name(model: Model, tool: ToolSpec) -> str:
     return tool.name if model.is_local else tool.listed_name  # providers refuse dots in names
+
+
+def token_counter(model: Model) -> TokenCounter:
+    """Return the model's token counter, or an estimate."""
+    return TokenCounter(model.token_counter, is_exact=True) if model.token_counter else ESTIMATE
+
+
+def tool_text_for(model: Model) -> ToolText:
+    """Return the texts by which the tokens of a palette's tools are counted: as the model is offered them."""
+
+    def text(spec: ToolSpec, shown: PaletteDetail) -> str:
+        is_offered = shown == "full" and model.runs_here and model.uses_tool_calling
+        return compact_json(_offered_tool(model, spec).prompt_format) if is_offered else tool_text(spec, shown)
+
+    return text
 
 
 def arguments_schema(tool: ToolSpec) -> Schema:

@@ -120,8 +120,7 @@ async def select_natively(
     chosen = await selector.select(messages, offer.tools)
     may_ask_again = chosen.action == "none" and bool(offer.specs) and not streams
     if may_ask_again and needs_call(chosen.call_probability, await tool_probability()) >= CALL_NEEDED:
-        palette_tools = [tool for tool in offer.tools if offer.spec(tool.name)]
-        chosen = await selector.select(messages, palette_tools, must_call=True)
+        chosen = await selector.select(messages, offer.tools, must_call=True)
     chosen = chosen.changed(
         text=chosen.text if may_answer else "", offered_tools=tuple(spec.name for spec in offer.specs)
     )

@@ -110,7 +110,7 @@ class LlamaCppModel(Model):
     """A GGUF model in this process."""
 
     chat: LlamaCppChat
-    is_local = True
+    is_local = runs_here = True
     uses_tool_calling = True
     accepts_images = False
 
@@ -175,7 +175,8 @@ class LlamaCppModel(Model):
         caller: ChatCaller | None = None,
     ) -> ModelAnswer:
         """Ask once for calls of these tools; stop without a call if the answer begins with text."""
-        form = CallForm(tuple(tools), self.chat._engine.prompts.syntax, max_calls)
+        callable_tools = tuple(one for one in tools if one.acts or not must_call)
+        form = CallForm(callable_tools, self.chat._engine.prompts.syntax, max_calls)
         offered = [one.prompt_format for one in tools]
         message = await ask_chat(
             self.chat, messages, {**sampling, "form": form, "must_call": must_call, "tools": offered}

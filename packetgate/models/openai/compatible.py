@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool, ask_chat, was_cut_off
 from packetgate.models.openai.connect import CompatibleChat
+from packetgate.models.openai.servers import is_local_url
 from packetgate.models.options import ModelOptions
 from packetgate.models.schemas import AnswerForm, Schema, map_schema, without_keywords
 from packetgate.models.thoughts import usage_of
@@ -41,6 +42,7 @@ class OpenAICompatible(Model):
     def __init__(self, chat: CompatibleChat, options: ModelOptions | None = None, *, is_openai: bool = False) -> None:
         super().__init__(chat, options)
         self.returns_calls = is_openai
+        self.runs_here = is_local_url(chat.openai_api_base or "")
         self._refuses_tools = self._refuses_schemas = False
         self._without_schema: set[str] = set()  # forms whose schema was refused
 
@@ -160,7 +162,7 @@ def schema_format(form: AnswerForm) -> dict[str, Any]:
 
 def openai_tool(tool: OfferedTool, *, plain: bool) -> dict[str, Any]:
     """Return a tool for a request; with `plain`, its schema has only names and types of arguments."""
-    schema = without_large_limits(tool.parameters)
+    schema = without_large_limits(tool.prompt_schema or tool.parameters)
     if plain:
         schema = {key: value for key, value in without_keywords(schema, _LIMITS).items() if key in _ROOT}
     function = {"name": tool.name, "description": tool.description[:DESCRIPTION_CHARS], "parameters": schema}

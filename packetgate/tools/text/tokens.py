@@ -17,8 +17,6 @@ class TokenCounter:
     count: Callable[[str], int]
     is_exact: bool
     """Whether the count comes from the model's own tokenizer."""
-    max_tool_tokens: int | None = None
-    """Tokens of tools that the model reads in time; None: no limit."""
 
 
 @lru_cache(maxsize=4_096)

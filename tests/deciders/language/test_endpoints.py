@@ -7,8 +7,9 @@ from support.openai_models import model_at
 from support.packets import CONTEXT, FILES, done, packet
 from support.prompts import call, offered, selection, sent, system
 from support.scripted_openai import ScriptedOpenAI, features
-from support.scripted_replies import HttpError, Message, tool_calls
+from support.scripted_replies import HttpError, Message, Token, Tokens, tool_calls
 
+from packetgate.deciders.advice import Advisers
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.language.prompting import ASK
 from packetgate.deciders.language.selection import select_by_model
@@ -16,6 +17,7 @@ from packetgate.deciders.protocols import Selection
 from packetgate.models.model import Model
 from packetgate.models.openai.compatible import OpenAICompatible
 from packetgate.models.thoughts import DEFAULT_TOKEN_LIMIT
+from packetgate.plugins import installed
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError
 from packetgate.state.packet import CognitionPacket
@@ -63,6 +65,21 @@ async def test_words_without_a_call_are_the_answer(served: OpenAICompatible, scr
     scripted_openai.script("Paris.")
     chosen = await select(served, "What is the capital of France?")
     assert (chosen.action, chosen.needs_tool, chosen.text) == ("none", False, "Paris.")
+
+
+@pytest.mark.reflex
+async def test_a_needed_call_is_required_with_the_same_tools(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+    async def source() -> Model:
+        return served
+
+    unsure = Token("Sure", {"Sure": 0.52, "<tool_call>": 0.48})
+    scripted_openai.script(Tokens.of(unsure, "!"), READ)
+    advisers = Advisers.of(installed())
+    chosen = await select_by_model(source, packet("Read a.txt"), FILES, CONTEXT, prime=source, advisers=advisers)
+    assert [one.params for one in chosen.calls] == [{"path": "a.txt"}]
+    first, second = scripted_openai.requests
+    assert [one["tool_choice"] for one in (first, second)] == ["auto", "required"]
+    assert first["tools"] == second["tools"]
 
 
 async def test_words_of_another_model_than_prime_are_not_the_answer(

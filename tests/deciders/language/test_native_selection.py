@@ -12,7 +12,14 @@ from packetgate.deciders.advice import Advisers
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.language.answer import respond_by_model
 from packetgate.deciders.language.evidence import likelier_selection
-from packetgate.deciders.language.prompting import ASK, MIN_FULL_TOOLS, SHOW, tool_offer
+from packetgate.deciders.language.prompting import (
+    ASK,
+    MIN_FULL_TOOLS,
+    SHOW,
+    offered_tool,
+    tool_offer,
+    tool_text_for,
+)
 from packetgate.deciders.language.review import review_by_evidence
 from packetgate.deciders.language.selection import (
     requested_calls,
@@ -25,11 +32,17 @@ from packetgate.models.decoding import WrittenCall
 from packetgate.models.llama.call_syntax import DEFAULT_SYNTAX
 from packetgate.models.llama.chat import LlamaCppModel
 from packetgate.models.model import ModelAnswer
+from packetgate.models.openai.compatible import openai_tool
 from packetgate.plugins import installed
+from packetgate.ranking.choice import PaletteRequest, choose_palette
 from packetgate.reflex.calls import select as select_by_reading
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext
+from packetgate.state.sections import Access
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.text.tokens import ESTIMATE
+from packetgate.toolsets.builtin.undo_store import UndoStore
+from packetgate.toolsets.servers.opening import builtin_servers
 
 GREEDY = CONTEXT.model_copy(update={"selection_temperature": 0.0, "selection_max_tokens": 300})
 READ = ("files.read_file", {"path": "a.txt"})
@@ -81,7 +94,7 @@ def test_an_offer_grows_at_its_end_and_starts_anew_if_it_is_too_large(
 ):
     model, asked = writing("Hello"), packet("Read a.txt")
     first = tool_offer(model, asked, FILES, ADVISERS)
-    other = next(name for name in sorted(FILES) if not first.spec(name))
+    other = min({*FILES} - {spec.name for spec in first.specs})
     asked = asked.model_copy(update={"context": asked.context.changed(offered_tools=(other, "gone.tool"))})
     grown = tool_offer(model, asked, FILES, ADVISERS)
     assert grown.specs[0].name == other
@@ -89,6 +102,56 @@ def test_an_offer_grows_at_its_end_and_starts_anew_if_it_is_too_large(
     assert grown.tools[0].prompt_format == first.tools[0].prompt_format
     monkeypatch.setattr(LlamaCppModel, "context_size", 100)
     assert tool_offer(model, asked, FILES, ADVISERS).specs == first.specs
+
+
+def test_a_model_on_this_machine_is_offered_tools_in_brief():
+    sort = {"type": "string", "enum": ["name", "size"], "default": "name", "description": "What comes first."}
+    name = {"type": "string", "minLength": 1, "description": "The file's name, a part of it, or a pattern: *.csv."}
+    long = "Find files by name or size, in this folder and in all folders that are below it. Returns: their paths."
+    find = tool("files.find", "name", description=long, name=name, sort=sort)
+    shown = offered_tool(find, in_brief=True)
+    function = shown.prompt_format["function"]
+    assert function["description"] == "Find files by name or size, in this folder and"
+    assert function["parameters"] == {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "sort": {"type": "string", "enum": ["name", "size"]}},
+        "required": ["name"],
+    }
+    assert shown.parameters == offered_tool(find).parameters  # what a grammar enforces
+    assert openai_tool(shown, plain=False) == shown.prompt_format
+
+
+async def test_the_built_in_tools_are_offered_whole(writing: Writing, tmp_path: Path):
+    servers = builtin_servers(tmp_path, undo=UndoStore(tmp_path / "undo"))
+    tools = Catalogue([spec for server in servers.values() for spec in server.tool_specs()])
+    assert len(tools) == 15
+    model = writing("Hello")
+    texts = [tool_text_for(model)(spec, "full") for spec in tools.values()]
+    assert sum(map(ESTIMATE.count, texts)) <= 1_500
+    request = PaletteRequest("", Access.READ, 128, 1_500, text=tool_text_for(model))
+    whole = choose_palette(request, tools)
+    offers = []
+    for words in ("Which file is the largest?", "Delete a.txt"):
+        asked = packet(words, catalogue=tools)
+        asked = asked.model_copy(update={"context": asked.context.changed(palette=whole.entries)})
+        offers.append(tool_offer(model, asked, tools, ADVISERS))
+    assert offers[0].tools == offers[1].tools
+    assert [one.names_all for one in offers] == [True, True]
+    assert ["sort of ai.find: What comes first" in one.hint for one in offers] == [True, False]
+    assert ["path of ai.delete: The file or" in one.hint for one in offers] == [False, True]
+
+
+def test_a_tool_that_the_model_asked_for_is_shown_in_full(writing: Writing):
+    delete = tool(
+        "files.delete", "path", path={"type": "string", "description": "Folder."}, description="One two. " * 9
+    )
+    tools = Catalogue([*FILES.values(), delete])
+    asked = packet("Do it", catalogue=tools)
+    palette = [
+        one.changed(reason="described" if one.tool_name == delete.name else "ranked") for one in asked.context.palette
+    ]
+    asked = asked.model_copy(update={"context": asked.context.changed(palette=tuple(palette))})
+    assert delete.full_text in tool_offer(writing("Hello"), asked, tools, ADVISERS).hint
 
 
 def test_default_arguments_are_removed():
