@@ -29,4 +29,8 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
         with stopped_by_ctrl_c(lambda: loop.call_soon_threadsafe(task.cancel) if task else None):
             stores = (leases, opened.journal, result_store(settings))
             undo = UndoStore(settings.undo_path)
-            yield Sessions(opened.graph, *stores, opened.hub, undo)
+            sessions = Sessions(opened.graph, *stores, opened.hub, undo, opened.deciders.warm)
+            try:
+                yield sessions
+            finally:
+                await sessions.stop()

@@ -16,6 +16,7 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Command, Interrupt, StateSnapshot
 from pydantic import ValidationError
 
+from packetgate.deciders.protocols import ModelWarmer
 from packetgate.gate.journal import interrupted_writes
 from packetgate.graph.building import LAST_STAGE
 from packetgate.graph.journal import DatabaseJournal
@@ -30,6 +31,7 @@ from packetgate.state.private_names import STRICT_RESUME
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Header, check_version
 from packetgate.tools.attached.parts import extract_files
+from packetgate.tools.catalogue.toolbox import AllowedTools
 from packetgate.tools.text.result_store import ResultStore
 from packetgate.toolsets.builtin.undo_store import UndoStore
 from packetgate.toolsets.servers.hub import McpHub
@@ -108,6 +110,7 @@ class Sessions:
         results: ResultStore | None = None,
         servers: McpHub | None = None,
         undo: UndoStore | None = None,
+        warm: ModelWarmer | None = None,
         *,
         holds_text: bool = True,
     ) -> None:
@@ -116,6 +119,7 @@ class Sessions:
         Args:
             results: stores attached pictures.
             undo: stores replaced contents.
+            warm: prepares the models for the first turn.
             holds_text: whether what a model says before a call is left out, for readers that cannot take text back.
         """
         self._holds_text = holds_text
@@ -125,12 +129,29 @@ class Sessions:
         self._results = results
         self._servers = servers
         self._undo = undo
+        self._warm = warm
+        self._warming: asyncio.Task[None] | None = None
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    def start_servers(self) -> None:
-        """Start the MCP servers before a turn needs their tools."""
-        if self._servers is not None:
-            self._servers.start()
+    def start(self, context: RoutingContext, channel: str) -> None:
+        """Start the MCP servers, and then prepare the models, in the background, before a turn needs them."""
+        servers, warm = self._servers, self._warm
+        if servers is None:
+            return
+        servers.start()
+
+        async def prepare(warm: ModelWarmer) -> None:
+            await servers.settle()
+            await warm(AllowedTools(servers, context, channel), context)
+
+        if warm is not None:
+            self._warming = asyncio.create_task(prepare(warm))
+
+    async def stop(self) -> None:
+        """Stop the preparation of the models."""
+        if self._warming is not None:
+            self._warming.cancel()
+            await asyncio.wait([self._warming])
 
     @property
     def starting(self) -> tuple[str, ...]:

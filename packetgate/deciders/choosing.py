@@ -48,6 +48,7 @@ def language_deciders(
     from packetgate.deciders.language.answer import respond_by_model
     from packetgate.deciders.language.review import review_by_evidence, skipping_harmless_calls
     from packetgate.deciders.language.selection import select_by_model
+    from packetgate.deciders.language.warming import PrefixWarmer
 
     load_prompts()
     plugins = plugins or installed()
@@ -56,14 +57,16 @@ def language_deciders(
     plain = plain_deciders(beside_model=True)
     rules = (plugged or plain) if fallback else plain
     select = partial(select_by_model, lite, store=store, prime=prime, advisers=advisers)
+    warmer = PrefixWarmer(lite, prime)
     respond = partial(respond_by_model, prime, store=store, advisers=advisers)
     return Deciders(
         intent=partial(detect_certain_intent, rules=plugged.intent if plugged else None),
-        selector=in_one_turn(select, rules.selector, decides_unanswered=fallback),
+        selector=in_one_turn(warmer.before(select), rules.selector, decides_unanswered=fallback),
         reviewer=in_one_turn(skipping_harmless_calls(partial(review_by_evidence, prime, advisers=advisers))),
         responder=in_one_turn(respond, rules.responder, decides_unanswered=fallback),
         replies=(plugged or plain).replies,
         lite=lite,
+        warm=warmer.warm,
     )
 
 

@@ -1,8 +1,8 @@
 """The types of the stages' decisions, and of the functions that make them."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import ConfigDict, JsonValue
 
@@ -163,6 +163,7 @@ IntentDetector = Decider[Toolbox, IntentDecision]  # takes the toolbox, so that 
 ToolSelector = Decider[Catalogue, Selection]
 Reviewer = Decider[Catalogue, Review]
 Responder = Decider[Catalogue, Answer]
+ModelWarmer = Callable[[Toolbox, RoutingContext], Coroutine[Any, Any, None]]  # prepares models for the first turn
 ModelDigestSource = Callable[[], Awaitable[str | None]]  # digest of the model of both roles; None if they differ
 
 
@@ -176,4 +177,5 @@ class Deciders:
     responder: Responder
     replies: ReplyReader = field(default_factory=ReplyReader)  # classifies what the user types at a question
     lite: ModelSource | None = None  # the selecting model; None for reflex
+    warm: ModelWarmer | None = None
     model_digest: ModelDigestSource | None = None

@@ -46,11 +46,12 @@ Graph = CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, Cognition
 
 @dataclass(frozen=True)
 class OpenGraph:
-    """A graph with its servers and its journal."""
+    """A graph with its servers, its journal and its deciders."""
 
     graph: Graph
     hub: McpHub
     journal: DatabaseJournal
+    deciders: Deciders
 
 
 def model_pool(settings: Settings) -> ModelPool:
@@ -202,4 +203,5 @@ async def open_graph(settings: Settings, models: ModelPool | None = None) -> Asy
         journal = open_journal(settings)
         deciders = deciders_for(models, result_store(settings), fallback=settings.fallback == "reflex")
         graph = build_graph(deciders, hub, settings.usage_days, journal)
-        yield OpenGraph(graph.compile(checkpointer=checkpointer, store=store, name="packetgate"), hub, journal)
+        compiled = graph.compile(checkpointer=checkpointer, store=store, name="packetgate")
+        yield OpenGraph(compiled, hub, journal, deciders)

@@ -13,6 +13,7 @@ from packetgate.state.routing import Risk, ToolCall, ToolResult, ToolRouting
 from packetgate.state.sections import Content, Context, DataField, PaletteEntry, ServerHealth
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.toolsets.servers.specs import spec_of
 
@@ -45,6 +46,23 @@ FILES = Catalogue(
     ]
 )
 """What a small set of servers offers."""
+
+
+class _Shelf:
+    last_catalogue = FILES
+
+    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
+        return FILES
+
+    def health(self) -> tuple[ServerHealth, ...]:
+        return ()
+
+    async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
+        raise CallRefusedError("nothing runs here")
+
+
+FILES_TOOLBOX: Toolbox = _Shelf()
+"""The same tools, of servers that have started."""
 
 
 def done(

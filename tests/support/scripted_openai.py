@@ -70,6 +70,9 @@ class ScriptedOpenAI:
     reviews: list[dict[str, Any]] = field(default_factory=list)
     """The bodies of these questions, which are not among `requests`."""
 
+    warm_ups: list[dict[str, Any]] = field(default_factory=list)
+    """The bodies of the requests that only have a prompt evaluated, which are not among `requests`."""
+
     def script(self, *replies: Reply) -> None:
         """Set the answers to the next chat completions, in order."""
         self.replies[:] = replies
@@ -84,6 +87,9 @@ class ScriptedOpenAI:
 
     async def complete(self, request: Request) -> Response:
         body = await request.json()
+        if body.get("max_tokens") == 1 and len(body["messages"]) > 1:
+            self.warm_ups.append(body)
+            return HttpError(401, "wrong key").response() if self._unauthorized(request) else _response("Hello", body)
         is_review = text_of(body["messages"][-1]).rstrip().endswith("Is this call right?")
         (self.reviews if is_review else self.requests).append(body)
         if not is_review:

@@ -54,8 +54,10 @@ async def open_app(
     """Open the sessions, and yield the application that serves them."""
     from packetgate.connectors.opening import open_sessions
     from packetgate.connectors.serve.app import ServeEndpoint, make_app
+    from packetgate.connectors.serve.conversations import SERVE_CHANNEL
     from packetgate.graph.composition import model_pool
 
     models = model_pool(settings)
     async with open_sessions(settings, models) as sessions:
+        sessions.start(context, SERVE_CHANNEL)
         yield make_app(ServeEndpoint(sessions, config, context, tokens, partial(models.get, "prime")), hosts)

@@ -85,7 +85,7 @@ async def chat(
             interactive=True,
             shows_trace=False,
         )
-        sessions.start_servers()
+        sessions.start(context, request.origin)
         await _Chat(terminal, reader(settings.home / "history", COMMANDS), request).run()
         left = await sessions.state(terminal.session)
         return WAITING if left.question is not None and not is_at_terminal() else 0

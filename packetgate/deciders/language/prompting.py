@@ -123,7 +123,7 @@ def _tool_notes(
     described = {entry.tool_name for entry in packet.context.palette if entry.reason == "described"}
     full = "\n".join(spec.full_text for spec in specs if spec.name in described)
     offered = {spec.name: spec for spec in specs}
-    likely = advisers.likely_tools(packet, catalogue, least=_LIKELY)
+    likely = advisers.likely_tools(packet, catalogue, least=_LIKELY) if packet.tool_routing else ()
     notes = [
         f"{key} of {_offered_name(model, spec)}: {text}"
         for spec in (offered[name] for name in likely if name in offered and name not in described)

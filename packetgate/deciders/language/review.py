@@ -35,11 +35,16 @@ async def yes_or_no(
     model: Model, request: str, spec: ToolSpec, params: Mapping[str, Any], *, earlier: str = "", **options: Any
 ) -> WordProbabilities:
     """Return the model's yes or no to a call, with its probabilities if the model returns them."""
+    return await model.word_probabilities(check_messages(request, spec, params, earlier), (YES, NO), **options)
+
+
+def check_messages(request: str, spec: ToolSpec, params: Mapping[str, Any], earlier: str = "") -> list[BaseMessage]:
+    """Return the question whether a call is right, after worked examples."""
     messages: list[BaseMessage] = [SystemMessage(render("check_system"))]
     for example_request, name, brief, example_params, verdict in _EXAMPLES:
         messages += [HumanMessage(_question(example_request, name, brief, example_params)), AIMessage(verdict)]
     question = _question(request, spec.name, without_control_tokens(spec.brief[:_BRIEF_CHARS]), params, earlier)
-    return await model.word_probabilities([*messages, HumanMessage(question)], (YES, NO), **options)
+    return [*messages, HumanMessage(question)]
 
 
 def evidence_from_verdict(verdict: WordProbabilities) -> dict[str, float]:

@@ -121,6 +121,11 @@ class McpHub:
         self._awaited -= {*names}
         await self._wait(names, self._patience_s)
 
+    async def settle(self) -> None:
+        """Wait until no server is starting. A turn may still wait for a server that starts later."""
+        while self._tasks:
+            await asyncio.wait([*self._tasks.values()])
+
     async def wait_until_started(self, patience_s: float) -> None:
         """Wait for all starting servers, at most `patience_s` seconds; each start is waited for only once."""
         await self._wait(self._tasks, patience_s)

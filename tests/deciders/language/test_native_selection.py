@@ -38,7 +38,7 @@ from packetgate.ranking.choice import PaletteRequest, choose_palette
 from packetgate.reflex.calls import select as select_by_reading
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext
-from packetgate.state.sections import Access
+from packetgate.state.sections import Access, Context
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.text.tokens import ESTIMATE
 from packetgate.toolsets.builtin.undo_store import UndoStore
@@ -152,6 +152,16 @@ def test_a_tool_that_the_model_asked_for_is_shown_in_full(writing: Writing):
     ]
     asked = asked.model_copy(update={"context": asked.context.changed(palette=tuple(palette))})
     assert delete.full_text in tool_offer(writing("Hello"), asked, tools, ADVISERS).hint
+
+
+async def test_a_turn_that_needs_no_tool_is_answered(writing: Writing):
+    model = writing("Hello")
+
+    async def source() -> LlamaCppModel:
+        return model
+
+    small_talk = packet("Hello").model_copy(update={"tool_routing": None, "context": Context()})
+    assert (await respond_by_model(source, small_talk, FILES, GREEDY, advisers=ADVISERS)).text == "Hello"
 
 
 def test_default_arguments_are_removed():

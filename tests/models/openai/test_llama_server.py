@@ -9,8 +9,12 @@ import httpx
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from support.llama_server import program_path
+from support.packets import CONTEXT, FILES, FILES_TOOLBOX, packet
 from support.scripted_openai import free_port
 
+from packetgate.deciders.choosing import language_deciders
+from packetgate.deciders.language.review import yes_or_no
+from packetgate.deciders.language.selection import select_by_model
 from packetgate.models.answers import streaming_caller
 from packetgate.models.model import OfferedTool
 from packetgate.models.openai.compatible import OpenAICompatible
@@ -57,6 +61,21 @@ async def test_words_and_calls_are_measured(llama_server: str):
     assert call.name == "read"
     assert call.name_probability is not None
     assert call.probabilities.keys() == call.arguments.keys()
+
+
+async def test_a_first_turn_evaluates_only_its_request(llama_server: str):
+    async def source() -> OpenAICompatible:
+        return model
+
+    model = OpenAICompatible(connect("smollm2", Endpoint(llama_server, None, timeout=120)))
+    deciders = language_deciders(source, source)
+    assert deciders.warm is not None
+    await deciders.warm(FILES_TOOLBOX, CONTEXT)
+    context = CONTEXT.model_copy(update={"selection_max_tokens": 20, "answer_max_tokens": 20})
+    usage = (await select_by_model(source, packet("Hello"), FILES, context)).usage
+    assert usage.cached_tokens > 0.9 * usage.input_tokens  # the template of SmolLM2 shows no tools
+    verdict = await yes_or_no(model, "Read a.txt", FILES["files.read_file"], {"path": "a.txt"})
+    assert verdict.usage.cached_tokens > 0.7 * verdict.usage.input_tokens
 
 
 async def test_a_streamed_answer_is_not_measured(llama_server: str):
