@@ -6,7 +6,7 @@ at the next mark, because strings may contain marks.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -117,6 +117,11 @@ def decode_json(text: str) -> dict[str, Any]:
     if any(value != () for value in values):
         return _normal(values)
     raise DecisionError(f"the answer contains no complete JSON object{problem and f' ({problem})'}: {shorten(text)!r}")
+
+
+def marked_calls_in(text: str) -> tuple[WrittenCall, ...]:
+    """Return the calls in a text that marks of a call's syntax surround, or that are the whole text."""
+    return calls_in(text) if is_only_calls(text) or any(one.is_marked for one in read_answer(text)) else ()
 
 
 def calls_in(text: str) -> tuple[WrittenCall, ...]:
@@ -306,7 +311,8 @@ def read_answer(text: str) -> list[JsonReading]:
                 return [JsonReading((), len(text), "a tool call contains tags that end the call too early")]
             at = mark.end()
         else:
-            reading = _plain(text, mark.start()) if kind == "json" else _calls(text, mark)
+            is_marked = kind != "json"
+            reading = replace(_calls(text, mark) if is_marked else _plain(text, mark.start()), is_marked=is_marked)
             readings.append(_unless_example(text, mark.start(), reading))
             at = max(reading.end, mark.end())
     return readings

@@ -30,6 +30,8 @@ class JsonReading:
     """The position after the value; after invalid JSON, the position where reading continues."""
     problem: str = ""
     """What is invalid, as a message for the model; empty if nothing is."""
+    is_marked: bool = False
+    """Whether marks of a call's syntax surround the value."""
 
 
 def read_json_at(text: str, at: int) -> JsonReading:

@@ -16,7 +16,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.configurable import DynamicRunnable
 from pydantic import BaseModel, ValidationError
 
-from packetgate.models.decoding import WrittenCall, calls_in, decode_json
+from packetgate.models.decoding import WrittenCall, calls_in, decode_json, marked_calls_in
 from packetgate.models.options import ModelOptions
 from packetgate.models.schemas import BOUNDS, AnswerForm, Schema, without_keywords
 from packetgate.models.stripping import strip_markup
@@ -265,21 +265,24 @@ class Model:
             bound = with_each_chat(self.chat, lambda one: one.bind_tools(offered, **must))
         except NotImplementedError as error:
             raise ToolsRefusedError(f"{self.label} does not support LangChain's `bind_tools`") from error
-        return self.read_calls(await (caller or ask_chat)(bound, messages, sampling))
+        return self.read_calls(await (caller or ask_chat)(bound, messages, sampling), tools)
 
-    def read_calls(self, answer: AIMessage) -> ModelAnswer:
+    def read_calls(self, answer: AIMessage, tools: Sequence[OfferedTool]) -> ModelAnswer:
         """Return the calls and text of an answer.
 
-        Calls in the text are also read, until the server first returns calls separately from the text. Probabilities
-        are read from `logprobs` in the form of OpenAI's API.
+        Calls in the text are also read. Once the server has returned calls separately from the text, the text may be
+        about calls: then only those of offered tools are read that marks surround, or that are the whole text.
+        Probabilities are read from `logprobs` in the form of OpenAI's API.
         """
         text = answer.text
         calls = [WrittenCall(one["name"], one["args"]) for one in answer.tool_calls]
         calls += [_read_call(one["name"] or "", one["args"] or "") for one in answer.invalid_tool_calls]
         self.returns_calls = self.returns_calls or bool(calls)
-        if not self.returns_calls:
+        if not calls:
             written = text if text.strip() else answer.additional_kwargs.get("reasoning_content", "")
-            calls = [*calls_in(written)]
+            calls = [*(marked_calls_in(written) if self.returns_calls else calls_in(written))]
+            if self.returns_calls and not {call.name for call in calls} <= {tool.name for tool in tools}:
+                calls = []
         # a call that was cut off leaves no text: its partial arguments show that the answer is not a thought
         shown = text if text.strip() else "".join(one.invalid_arguments for one in calls)
         return ModelAnswer(

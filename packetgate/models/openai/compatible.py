@@ -93,7 +93,7 @@ class OpenAICompatible(Model):
                 raise
             self._refuses_tools = True
             raise ToolsRefusedError(str(error)) from cause
-        return self.read_calls(message)
+        return self.read_calls(message, tools)
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]

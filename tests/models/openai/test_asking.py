@@ -261,3 +261,36 @@ async def test_a_name_that_each_chunk_repeats_is_one_name():
         for name, args in (("re", "{"), ("ad", "}"))
     ]
     assert join_pieces(apart).tool_calls[0]["name"] == "read"
+
+
+LEFT_IN_TEXT = [
+    '<tool_call>\n{"name": "read", "arguments": {"path": "a.txt"}}\n</tool_call>',
+    "I'll look.\n<tool_call>\n<function=read>\n<parameter=path>\na.txt\n</parameter>\n</function>\n</tool_call>",
+    '[TOOL_CALLS]read[ARGS]{"path": "a.txt"}',
+    '<|python_tag|>{"name": "read", "parameters": {"path": "a.txt"}}<|eom_id|>',
+    '<|channel|>commentary to=functions.read <|constrain|>json<|message|>{"path": "a.txt"}<|call|>',
+    '{"name": "read", "arguments": {"path": "a.txt"}}',
+]
+ABOUT_CALLS = [
+    'Write `{"name": "read", "arguments": {"path": "a.txt"}}` to read a file.',
+    '```json\n{"name": "read", "arguments": {"path": "a.txt"}}\n```\nreads a file.',
+    "Mistral writes `[TOOL_CALLS]` first.",
+    '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>',
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [*((text, [("read", {"path": "a.txt"})]) for text in LEFT_IN_TEXT), *((one, []) for one in ABOUT_CALLS)],
+)
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_call_left_in_the_text_is_read_after_a_native_one(
+    scripted_openai: ScriptedOpenAI, text: str, calls: list[tuple[str, dict[str, str]]], streamed: bool
+):
+    """Text about calls, and calls of tools that are not offered, are text."""
+    scripted_openai.script(tool_calls(("read", '{"path": "b.txt"}')), Message({"content": text}))
+    caller = streaming_caller("") if streamed else None
+    model = await model_at(scripted_openai)
+    for expected in ([("read", {"path": "b.txt"})], calls):
+        answer = await model.call([HumanMessage("Read")], [READ], max_calls=2, sampling={}, caller=caller)
+        assert [(one.name, one.arguments) for one in answer.calls] == expected
