@@ -24,6 +24,7 @@ KINDS: Mapping[str, str] = {
     "rankers": "packetgate.ranking.ranking:Ranker",
     "proposers": "packetgate.deciders.advice:Proposer",
     "scorers": "packetgate.deciders.advice:Scorer",
+    "judges": "packetgate.deciders.advice:FirstCallJudge",
     "deciders": "packetgate.deciders.protocols:Deciders",
     "toolsets": "packetgate.toolsets.servers.server:Toolset",
     "checks": "packetgate.gate.checks:Check",
@@ -47,6 +48,8 @@ class Plugin:
     """They propose calls beside a model."""
     scorers: Sequence[Any] = ()
     """They give evidence for a call."""
+    judges: Sequence[Any] = ()
+    """They judge the first call of a LangChain agent or of an MCP client for a request."""
     deciders: Sequence[Any] = ()
     """`Deciders` for use without a model, and in place of a model that gives no usable answer."""
     toolsets: Sequence[Any] = ()

@@ -182,10 +182,13 @@ def test_arguments_come_before_the_installed_and_replace_those_of_their_name():
 def test_the_core_registers_its_own_rules_in_the_same_way():
     assert installed().problems == ()
     assert installed().wrong_parts() == []
-    assert {kind: len(installed().parts(kind)) for kind in ("rankers", "proposers", "scorers", "deciders")} == {
+    assert {
+        kind: len(installed().parts(kind)) for kind in ("rankers", "proposers", "scorers", "judges", "deciders")
+    } == {
         "rankers": 1,
         "proposers": 1,
         "scorers": 1,
+        "judges": 1,
         "deciders": 1,
     }
 

@@ -1,18 +1,19 @@
-"""What stands beside a model: proposers of calls, and scorers, which give evidence for a call.
+"""What stands beside a model: proposers of calls, scorers, which give evidence for a call, and judges of first calls.
 
-Both read the request and the tools, without a model. Plug-ins register them. Without any, the model's own evidence
-decides.
+They read the request and the tools, without a model. Plug-ins register them. Without any, the model's own evidence
+decides, and a call of another agent has no confidence.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from packetgate.deciders.protocols import Selection
 from packetgate.plugins import Plugins
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 
 @runtime_checkable
@@ -43,6 +44,20 @@ class Scorer(Protocol):
 
     def score(self, calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue) -> Sequence[Score]:
         """Return a score for each call."""
+        ...
+
+
+@runtime_checkable
+class FirstCallJudge(Protocol):
+    """Judges the first call that an agent makes for a request. It blocks, and threads share it."""
+
+    def first_call_probability(
+        self, words: str, spec: ToolSpec, params: Mapping[str, Any], below: float
+    ) -> float | None:
+        """Return the probability that a call does what the words ask for; None if it is not below a bound, or unknown.
+
+        All values of the call come from the user's words or are defaults.
+        """
         ...
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from types import ModuleType
+from typing import Any
 
 from packetgate.deciders.advice import Score
 from packetgate.deciders.protocols import Deciders, Review, Selection
@@ -15,6 +16,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 
 class ReflexAdviser:
@@ -43,6 +45,14 @@ class ReflexAdviser:
 
         return scores_of(calls, packet, catalogue, self.propose(packet, catalogue))
 
+    def first_call_probability(
+        self, words: str, spec: ToolSpec, params: Mapping[str, Any], below: float
+    ) -> float | None:
+        """Return the probability that the first call for a request is right; None if it is not in doubt."""
+        from packetgate.reflex.judge.first_calls import first_call_probability  # numpy is slow to load
+
+        return first_call_probability(words, spec, params, below)
+
 
 async def select_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
     """Return calls of the likeliest tools, selected without a language model."""
@@ -68,6 +78,7 @@ PLUGIN = Plugin(
     rankers=[SemanticModel()],
     proposers=[ADVISER],
     scorers=[ADVISER],
+    judges=[ADVISER],
     deciders=[
         Deciders(detect_by_reflex, select_by_reflex, review_by_reflex, respond_by_reflex, replies=ReflexReplyReader())
     ],
