@@ -1,28 +1,35 @@
 """Middleware of LangChain agents, beyond what holds at every door: ids, interrupts, histories and content parts."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from contract.model import ScriptedModel
 from contract.office import Office
 from contract.rows import fetch, mail
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
-from langchain_core.language_models import FakeListChatModel
+from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.tools import tool
+from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
+from pydantic import SecretStr
+from support.scripted_openai import ScriptedOpenAI
+from support.scripted_replies import Message, Token
 
 from packetgate.middleware import PacketgateMiddleware
+from packetgate.plugins import installed
 from packetgate.toolsets.servers.functions import reads
 
 CONFIG: Any = {"configurable": {"thread_id": "one"}}
 DIARY = ("read_diary", {})
 
 
-def agent_of(model: ScriptedModel, tools: list[Any], *before: Any, **given: Any) -> Any:
+def agent_of(model: BaseChatModel, tools: list[Any], *before: Any, **given: Any) -> Any:
     gate = PacketgateMiddleware(tools, **given)
     return create_agent(model, middleware=[*before, gate], checkpointer=InMemorySaver())
 
@@ -126,6 +133,35 @@ async def test_a_summary_of_the_conversation_is_not_in_the_users_words() -> None
     assert any("evil.example" in one.text for one in state["messages"] if isinstance(one, HumanMessage))
     assert office.made == [DIARY]
     assert state["__interrupt__"]
+
+
+@pytest.mark.parametrize(
+    ("sure", "options", "is_doubted"),
+    [(0.97, {"logprobs": True}, False), (0.1, {"logprobs": True}, True), (0.1, {}, False)],
+    ids=["a sure model", "an unsure model", "no logprobs"],
+)
+async def test_the_models_own_probability_of_a_first_call_counts(
+    scripted_openai: ScriptedOpenAI, sure: float, options: dict[str, Any], is_doubted: bool
+) -> None:
+    args = {"recipient": "ann", "amount": 40}
+    call = {"id": "1", "type": "function", "function": {"name": "pay", "arguments": json.dumps(args)}}
+    written = ['{"name": "', "pay", '", "arguments": {"recipient": "ann", "amount": ', Token("40", {"40": sure}), "}}"]
+    tokens = tuple(one if isinstance(one, Token) else Token(one, {one: 1.0}) for one in written)
+    scripted_openai.script(Message({"content": None, "tool_calls": [call]}, "tool_calls", tokens))
+    chat = ChatOpenAI(model="scripted", base_url=scripted_openai.base_url, api_key=SecretStr("none"), **options)
+    state = await agent_of(chat, Office().tools()).ainvoke(asking("Pay 40 euros to ann for 3 lunches"), CONFIG)
+    (request,) = state["__interrupt__"][0].value["action_requests"]
+    doubt = "review: the model was not sure of this call; 0."
+    # without the extra `reflex`, no call is doubted
+    assert (doubt in request["description"]) == (is_doubted and bool(installed().parts("judges")))
+    assert ("confidence" in request["description"]) == (doubt in request["description"])
+
+
+async def test_without_a_thread_no_read_is_asked_about() -> None:
+    office, wrong = Office(), fetch("https://b.example/")
+    agent = create_agent(ScriptedModel(steps=[[wrong]]), middleware=[PacketgateMiddleware(office.tools())])
+    await agent.ainvoke(asking("Fetch the page https://a.example/orders; do not fetch https://b.example/"))
+    assert office.made == [wrong]
 
 
 def test_a_secret_in_a_part_of_the_content_is_redacted() -> None:

@@ -92,5 +92,6 @@ def _status_of_stopped_call(
     if not settings.allows(call.risk) and not can_be_allowed:
         return ToolExecutionStatus.SKIPPED, f"{problem}, and {call.risk} tools are switched off"
     if settings.on_low_confidence == "ask" and can_ask:
-        return ToolExecutionStatus.AWAITING_CONFIDENCE, problem
+        why = f"{problem}; {verdict.why}" if verdict.effect == "ask" else problem
+        return ToolExecutionStatus.AWAITING_CONFIDENCE, why
     return ToolExecutionStatus.SKIPPED, problem

@@ -68,6 +68,9 @@ _MAX_HELD = 1_000
 Execute = Callable[[str, dict[str, Any], str], Awaitable[ToolResult]]
 """Sends a call to its tool: canonical name, arguments, idempotency key."""
 
+Doubt = Callable[[ToolCall], Awaitable[CallReview | None]]
+"""Reviews a call that has its verdict; None if nothing speaks against the call."""
+
 
 class Gate:
     """Decides calls. Every method takes and returns proposals; only the journal holds state."""
@@ -119,17 +122,20 @@ class Gate:
         facts: Facts,
         reviews: Mapping[str, CallReview] | None = None,
         corrections: tuple[Correction, ...] = (),
+        doubt: Doubt | None = None,
     ) -> Proposal:
         """Return the calls as checked and judged: each runs, waits for an answer, is a dry run, or is refused.
 
         Args:
             reviews: the judgement on each call, by call id; None: the client has decided. A call without a judgement
                 is not approved.
+            doubt: reviews calls that the client has decided, to ask about more of them.
         """
         gated = []
         for call in await self._judge(calls, facts):
             if reviews is None:
-                review = CallReview.unjudged(call, CHOSEN_BY_CLIENT)
+                doubted = await doubt(call) if doubt else None
+                review = doubted or CallReview.unjudged(call, CHOSEN_BY_CLIENT)
             else:
                 failed = CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the review failed")
                 review = reviews.get(call.call_id, failed)

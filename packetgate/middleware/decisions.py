@@ -5,18 +5,19 @@ import json
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Annotated, Any, Literal, cast
 
 from langchain.agents.middleware.human_in_the_loop import ApproveDecision, RejectDecision, RespondDecision
-from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.messages import ToolCall as AgentCall
 from langgraph.types import interrupt
 from pydantic import Discriminator, WithJsonSchema, WrapValidator, create_model
 
+from packetgate.deciders.first_calls import doubt_first_call, odds_by_tokens
 from packetgate.gate.answers import ALREADY_ANSWERED, CALL_CHANGED, decide
 from packetgate.gate.facts import Facts, RequestedCall
-from packetgate.gate.gate import Gate
+from packetgate.gate.gate import Doubt, Gate
 from packetgate.gate.journal import QUESTION_SHOWN, entry_for
 from packetgate.gate.proposal import Proposal
 from packetgate.gate.questions import approval_payload
@@ -51,10 +52,11 @@ class Step:
     """Checks, reviews and approves the calls of one model answer."""
 
     def __init__(
-        self, gate: Gate, facts: Facts, before: Sequence[AnyMessage], calls: Sequence[AgentCall], answer_id: str
+        self, gate: Gate, facts: Facts, before: Sequence[AnyMessage], calls: Sequence[AgentCall], answer: AIMessage
     ) -> None:
         self.calls = list(calls)
-        self._gate, self._facts, self._messages_before, self._answer_id = gate, facts, before, answer_id
+        self._gate, self._facts, self._messages_before, self._answer = gate, facts, before, answer
+        self._answer_id = str(answer.id)
         self.was_answered_before = False
         """Whether the last reply belongs to a question that was answered before.
 
@@ -77,7 +79,11 @@ class Step:
         """
         requests = [index for index, message in enumerate(self._messages_before) if isinstance(message, HumanMessage)]
         turn = self._messages_before[requests[-1] :] if requests else self._messages_before
-        earlier = [(call["name"], call["args"]) for call, result in earlier_calls(turn) if _has_run(result)]
+        earlier = [
+            (call["name"], call["args"])
+            for call, result in earlier_calls(turn)
+            if _has_run(result) and f"{SERVER}.{call['name']}" in self._facts.catalogue
+        ]
         for call in self.calls:
             change, name, call_id = (call["name"], call["args"]), f"{SERVER}.{call['name']}", str(call["id"])
             spec = self._facts.catalogue.get(name)
@@ -87,6 +93,7 @@ class Step:
             if change in earlier and spec is not None and judge_call(spec, call["args"]).risk is not Risk.READ:
                 self._refusals[call_id] = _REPEATED_CHANGE
                 continue
+            is_first = not earlier
             earlier.append(change)
             # some model servers number the calls of each answer from 0, so the id alone is not unique
             header = self._facts.header
@@ -98,12 +105,19 @@ class Step:
                 self._refusals[call_id] = str(error).replace(f"{SERVER}{SEPARATOR}", "").replace(f"{SERVER}.", "")
                 continue
             facts = replace(self._facts, header=header.changed(packet_id=call_digest))
-            proposal = await self._gate.propose((traced,), facts, corrections=repairs)
+            doubt = self._doubt_of(call, facts) if is_first else None
+            proposal = await self._gate.propose((traced,), facts, corrections=repairs, doubt=doubt)
             self._proposals[call_id] = await self._gate.record(proposal)
             rows = await self._gate.journal.call_entries(call_digest, call_digest) if proposal.question else ()
             self._shown[call_id] = [
                 str(row.entry.detail["digest"]) for row in rows if row.entry.event == QUESTION_SHOWN
             ]
+
+    def _doubt_of(self, call: AgentCall, facts: Facts) -> Doubt:
+        by_tokens = odds_by_tokens(call, self._answer)
+        # without a thread, no interrupt can be answered
+        asks_about_reads = bool(facts.header.session_id)
+        return partial(doubt_first_call, facts=facts, asks_about_reads=asks_about_reads, by_tokens=by_tokens)
 
     @property
     def waiting(self) -> list[str]:

@@ -87,8 +87,9 @@ UNSEEN_TOOL = "; if a middleware adds this tool to requests, the program must li
 class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
     """Reviews each call of the model before it runs, and shows the model a list of tools that only grows.
 
-    A read runs if the user named its values. One question in the form of LangChain's `HumanInTheLoopMiddleware` asks
-    about all other calls of a step. A call that has a result in the journal does not run again.
+    A read runs if the user named its values and, if it reaches outside, their words do not speak against it. One
+    question in the form of LangChain's `HumanInTheLoopMiddleware` asks about all other calls of a step. A call that
+    has a result in the journal does not run again.
     """
 
     state_schema = GatedState
@@ -118,7 +119,8 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
                 (LangChain's `ProviderToolSearchMiddleware`).
             interrupt_mode: "batched": one question about all calls of a step. "per_call": one for each call.
             edit_notice: text before the result of a call that the user edited; None: no text.
-            settings: fields of `RoutingContext`. Changes run after approval.
+            settings: fields of `RoutingContext`. Changes run after approval. `confidence_threshold`: below it, a first
+                call is in doubt; 0 switches the judge off.
             policy: a `packetgate.toml`.
             journal: a SQLite file, or a `postgresql://` URL. Needed if the checkpointer outlasts the process.
             unguarded: names of tools that run without a review.
@@ -194,7 +196,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         update: dict[str, Any] = {"labels": labels} if labels else {}
         if calls:
             facts = self._facts_of(before, catalogue, earlier[-MAX_SOURCES:], labels)
-            step = Step(self._gate, facts, before, calls, str(answer.id))
+            step = Step(self._gate, facts, before, calls, answer)
             await step.propose({name: unlisted_reason(name, state) for name in state.get("unshown") or ()})
             while self.interrupt_mode == "batched" and step.waiting:
                 await step.note_shown()

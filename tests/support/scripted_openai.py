@@ -206,19 +206,22 @@ def _response(reply: Reply, body: dict[str, Any]) -> Response:
         usage = _usage(body, f"{reply.fields.get('content') or ''} {reply.fields.get('tool_calls') or ''}")
         if body.get("stream"):
             return StreamingResponse(_message_events(reply, usage), media_type="text/event-stream")
-        return JSONResponse(
-            envelope("chat.completion", "message", reply.fields, reply.finish_reason) | {"usage": usage}
-        )
+        answer = envelope("chat.completion", "message", reply.fields, reply.finish_reason) | {"usage": usage}
+        return JSONResponse(_with_logprobs(answer, reply.tokens, body))
     text = reply.text if isinstance(reply, Tokens) else reply
     usage = _usage(body, text)
     if body.get("stream"):
         with_usage = (body.get("stream_options") or {}).get("include_usage")
         return StreamingResponse(_events(text, usage if with_usage else None), media_type="text/event-stream")
     answer = envelope("chat.completion", "message", {"content": text}, "stop") | {"usage": usage}
-    if isinstance(reply, Tokens) and body.get("logprobs"):
-        content = [token.listed(body.get("top_logprobs") or 0) for token in reply.tokens]
+    return JSONResponse(_with_logprobs(answer, reply.tokens if isinstance(reply, Tokens) else (), body))
+
+
+def _with_logprobs(answer: dict[str, Any], tokens: Sequence[Token], body: dict[str, Any]) -> dict[str, Any]:
+    if tokens and body.get("logprobs"):
+        content = [token.listed(body.get("top_logprobs") or 0) for token in tokens]
         answer["choices"][0]["logprobs"] = {"content": content, "refusal": None}
-    return JSONResponse(answer)
+    return answer
 
 
 def _usage(body: dict[str, Any], text: str) -> dict[str, int]:

@@ -51,14 +51,6 @@ class Raw:
 
 
 @dataclass(frozen=True)
-class Message:
-    """Answer with an assistant's message of these fields."""
-
-    fields: Mapping[str, Any]
-    finish_reason: str = "stop"
-
-
-@dataclass(frozen=True)
 class Token:
     """A token of an answer, with the probability of what could have been written in its place."""
 
@@ -69,6 +61,15 @@ class Token:
         known = {self.text: 1.0, **self.probabilities}
         top = sorted(self.probabilities, key=known.__getitem__, reverse=True)[:count]
         return _listed(self.text, known[self.text]) | {"top_logprobs": [_listed(one, known[one]) for one in top]}
+
+
+@dataclass(frozen=True)
+class Message:
+    """Answer with an assistant's message of these fields, and with the logprobs of tokens where they are asked for."""
+
+    fields: Mapping[str, Any]
+    finish_reason: str = "stop"
+    tokens: tuple[Token, ...] = ()
 
 
 @dataclass(frozen=True)

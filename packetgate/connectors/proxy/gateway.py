@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from fastmcp import Context
@@ -15,6 +16,7 @@ from packetgate.connectors.proxy.announcing import Announcer
 from packetgate.connectors.proxy.listing import all_entries, is_small, palette_request, permanent_entries
 from packetgate.connectors.proxy.recording import Recorder
 from packetgate.connectors.proxy.sessions import BoundedDict, ProxySession, SessionRegistry
+from packetgate.deciders.first_calls import doubt_first_call
 from packetgate.gate.client_labels import ClientLabels
 from packetgate.gate.facts import RequestedCall
 from packetgate.gate.gate import Gate
@@ -121,7 +123,11 @@ class Gateway:
         call, repairs = await self.gate.request(requested, facts)
         if own_session and (call.risk is not Risk.READ or call.is_flagged or catalogue[call.tool_name].rules):
             facts = session.facts(catalogue, own_session=True)
-        return await self.gate.record(await self.gate.propose((call,), facts, corrections=repairs))
+        doubt = partial(doubt_first_call, facts=facts, asks_about_reads=not own_session)
+        proposal = await self.gate.propose(
+            (call,), facts, corrections=repairs, doubt=None if session.has_results else doubt
+        )
+        return await self.gate.record(proposal)
 
     async def answer(self, proposal: Proposal, reply: Any) -> Proposal:
         """Wait for the server of a call, and return the call with the user's decision."""

@@ -102,6 +102,8 @@ class ProxySession:
     """What the client holds, as of the newest call; see `ClientLabels`."""
     has_own_words: bool = True
     """Whether the context was set before the client read anything, so that no output can have named it."""
+    has_results: bool = False
+    """Whether the client received a result since the context was set."""
 
     @property
     def sources(self) -> tuple[ToolCall, ...]:
@@ -187,6 +189,7 @@ class ProxySession:
             readable_by.storage_keys[call.result.handle] = header.session_id
 
     def _remember(self, call: ToolCall) -> None:
+        self.has_results = True
         self.own_results.add(call)
         self.shared_results.add(call)
 

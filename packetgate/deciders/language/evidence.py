@@ -22,7 +22,7 @@ FROM_TOKENS = frozenset({"name", "arguments", "acts"})
 KINDS = ("tokens yes", "tokens", "yes", "request")
 _MIN_PROBABILITY = 1e-3
 _GUESSED = 1.5  # log odds of a yes up to which a model may guess
-_MAX_LOG_ODDS = 6.0  # of one piece of evidence
+MAX_LOG_ODDS = 6.0  # of one piece of evidence
 _MIN_PROPOSED = 0.15  # lowest probability of a call that is proposed, or asked about
 _MIN_FURTHER = 0.5  # the same after a result: small models call again although the request is served
 
@@ -47,7 +47,7 @@ class CallEvidence(NamedTuple):
         """Return the evidence among the signals of a call, bounded to ±6."""
         yes = signals.get("yes", 0.0)
         signals = {**signals, "clear": yes - max(-_GUESSED, min(_GUESSED, yes))}
-        bounded = {name: max(-_MAX_LOG_ODDS, min(_MAX_LOG_ODDS, value)) for name, value in signals.items()}
+        bounded = {name: max(-MAX_LOG_ODDS, min(MAX_LOG_ODDS, value)) for name, value in signals.items()}
         return cls(**{name: value for name, value in bounded.items() if name in cls._fields})
 
 
