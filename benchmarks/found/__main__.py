@@ -151,7 +151,9 @@ def _written(row: dict[str, Any]) -> dict[str, Any] | None:
     told = row.get("chunks") or [(row["name"], row["arguments"])]
     chunks = [ToolCallChunk(name=name, args=text, id="call_1", index=0) for name, text in told]
     model = Model(FakeMessagesListChatModel(responses=[]))
-    answer = model.read_calls(join_pieces([AIMessageChunk(content="", tool_call_chunks=[chunk]) for chunk in chunks]), ())
+    answer = model.read_calls(
+        join_pieces([AIMessageChunk(content="", tool_call_chunks=[chunk]) for chunk in chunks]), ()
+    )
     listed = [
         Tool(name=name, description="", input_schema={"type": "object"}) for name in ("get_weather", "list_things")
     ]
