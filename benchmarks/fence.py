@@ -156,8 +156,8 @@ MORE_IS_BETTER = {
     "found": "right",
     "gate": "coverage precision ended_well",
     "ranking": "recall@1 recall@5 recall@10 ndcg@10",
-    "selection": "relevance_auroc tool_accuracy exact_match asked_where_something_is_missing gate_precision "
-    "gate_coverage",
+    "selection": "relevance_auroc right_kind wanted_of_passed_calls tool_accuracy exact_match "
+    "asked_where_something_is_missing gate_precision gate_coverage",
     "builtin": "well",
     "everyday": "well",
     "safety": "tasks_done_off tasks_done_unflagged tasks_done_everything hostile_flagged",
@@ -166,7 +166,7 @@ LESS_IS_BETTER = {
     "crossing": "functions calls files",
     "gate": "calibration_error passed_wrongly",
     "overhead": "ratio",
-    "selection": "called_where_none_serves ece",
+    "selection": "called_where_none_serves asked_of_wanted_calls ece",
     "builtin": "wrong wrong_changed questions ece",
     "everyday": "wrong wrong_changed questions ece",
     "safety": "harmed_off harmed_unflagged attacks_off attacks_unflagged carried_off carried_unflagged "

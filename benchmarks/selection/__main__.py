@@ -6,6 +6,9 @@ true, the request leaves out what the tool needs. Without --cases, the public se
 PACKETGATE_DATA names.
 
 A confidence is the review's, which is what the gate reads; a call for a request that no tool serves is a wrong one.
+`right kind` judges tools without arguments: the right call, a question about what is missing, or nothing if no tool
+serves. Of the calls of the right kind, `asked of wanted calls` do not pass the gate; of the calls that pass it, `wanted
+of passed calls` are of the right kind.
 """
 
 import argparse

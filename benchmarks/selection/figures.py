@@ -48,11 +48,16 @@ def summary(cases: Sequence[Case], outcomes: Sequence[Outcome]) -> Figures:
     judged = [(case, one) for case, one in wanted if all(call.arguments is not None for call in case.expected)]
     called = [(one.confidence, is_right(case, one)) for case, one in pairs if one.action == "call" and _judged(case)]
     passed = [right for confidence, right in called if confidence >= GATE]
+    kinds = [(one, is_right_kind(case, one)) for case, one in pairs]
+    of_calls = [(one.confidence >= GATE, right) for one, right in kinds if one.action == "call"]
     return {
         "cases": len(pairs),
         "relevance_auroc": auroc(
             [one.relevance for case, one in pairs if case.expected], [one.relevance for one in unserved]
         ),
+        "right_kind": _mean(right for _, right in kinds),
+        "wanted_of_passed_calls": _mean(right for passes, right in of_calls if passes),
+        "asked_of_wanted_calls": _mean(not passes for passes, right in of_calls if right),
         "tool_accuracy": _mean(names_right(case, one) for case, one in wanted),
         "exact_match": _mean(is_right(case, one) for case, one in judged),
         "asked_where_something_is_missing": _mean(one.action == "clarify" for one in asking),
@@ -66,6 +71,13 @@ def summary(cases: Sequence[Case], outcomes: Sequence[Outcome]) -> Figures:
 def names_right(case: Case, outcome: Outcome) -> bool:
     """Return whether exactly the right tools were called."""
     return sorted(call.name for call in outcome.calls) == sorted(call.name for call in case.expected)
+
+
+def is_right_kind(case: Case, outcome: Outcome) -> bool:
+    """Return whether the right tool was called, what is missing was asked for, or nothing was done if no tool fits."""
+    if not case.expected:
+        return outcome.action == "none"
+    return outcome.action == "clarify" if case.asks else names_right(case, outcome)
 
 
 def is_right(case: Case, outcome: Outcome) -> bool:

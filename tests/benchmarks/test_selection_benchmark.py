@@ -48,4 +48,13 @@ def test_figures_match_a_count_by_hand():
     assert (figures["exact_match"], figures["tool_accuracy"]) == (0.5, 1.0)
     assert (figures["called_where_none_serves"], figures["gate_precision"], figures["gate_coverage"]) == (0.5, 0.5, 0.5)
     assert figures["relevance_auroc"] == 0.75
+    assert (figures["right_kind"], figures["wanted_of_passed_calls"], figures["asked_of_wanted_calls"]) == (0.75, 1, 0)
     assert figures["ece"] == pytest.approx((0.1 + 0.8 + 0.2) / 3)
+
+
+def test_a_question_is_the_right_kind_only_where_something_is_missing():
+    missing = wants(city=["Oslo"]).model_copy(update={"asks": True})
+    question = NOTHING.model_copy(update={"action": "clarify"})
+    figures = summary([missing, missing, wants(city=["Oslo"])], [question, called(0.9, city="Oslo"), question])
+    assert (figures["right_kind"], figures["wanted_of_passed_calls"]) == (pytest.approx(1 / 3), 0)
+    assert figures["asked_of_wanted_calls"] is None
