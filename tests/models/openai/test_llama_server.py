@@ -20,6 +20,7 @@ from packetgate.models.model import OfferedTool
 from packetgate.models.openai.compatible import OpenAICompatible
 from packetgate.models.openai.connect import connect
 from packetgate.models.openai.servers import Endpoint
+from packetgate.models.options import ModelOptions
 from packetgate.models.schemas import object_schema
 
 READ = OfferedTool("read", "Read a file.", object_schema(path={"type": "string"}))
@@ -67,7 +68,8 @@ async def test_a_first_turn_evaluates_only_its_request(llama_server: str):
     async def source() -> OpenAICompatible:
         return model
 
-    model = OpenAICompatible(connect("smollm2", Endpoint(llama_server, None, timeout=120)))
+    short = ModelOptions(thinking_budget=0, temperature=0.0)
+    model = OpenAICompatible(connect("smollm2", Endpoint(llama_server, None, timeout=120), short), short)
     deciders = language_deciders(source, source)
     assert deciders.warm is not None
     await deciders.warm(FILES_TOOLBOX, CONTEXT)
