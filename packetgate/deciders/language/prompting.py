@@ -8,6 +8,7 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from itertools import accumulate
 
@@ -298,7 +299,7 @@ async def conversation(
         systems: versions of the system prompt, longest first.
         after: messages after the user's message.
     """
-    history = _history(packet.history)
+    history, user = _history(packet.history), f"{user.rstrip()}\n\n({_local_time(packet.header.created_at)})"
     for system in systems:
         while True:
             messages = [SystemMessage(system), *history, with_pictures(user, pictures), *after]
@@ -308,6 +309,13 @@ async def conversation(
                 break
             del history[:2]
     return messages
+
+
+def _local_time(moment: datetime) -> str:
+    """Return a moment in this machine's time zone, as text."""
+    local = moment.astimezone()
+    offset = f"{local:%z}"
+    return f"It is {local:%A %Y-%m-%d %H:%M} {local.tzname()}, UTC{offset[:3]}:{offset[3:]}."
 
 
 def fenced_results(packet: CognitionPacket) -> str:

@@ -1,5 +1,6 @@
 """Selection through an endpoint that accepts tools: its calls, and its text as the turn's answer."""
 
+import re
 from typing import Any
 
 import pytest
@@ -58,7 +59,9 @@ async def test_the_request_has_tools_sampling_and_prompt(served: OpenAICompatibl
     assert tools["files__read_file"]["description"] == FILES["files.read_file"].full
     assert tools["files__read_file"]["parameters"]["required"] == ["path"]
     assert "You are Packetgate" in system(scripted_openai)
-    assert sent(scripted_openai)[-1] == ("user", "Read a.txt")
+    role, text = sent(scripted_openai)[-1]
+    assert role == "user"
+    assert re.fullmatch(r"Read a\.txt\n\n\(It is \w+day \d{4}-\d\d-\d\d \d\d:\d\d \S+, UTC[+-]\d\d:\d\d\.\)", text)
 
 
 async def test_words_without_a_call_are_the_answer(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):

@@ -43,7 +43,7 @@ async def test_the_prompt_has_the_palette_and_the_request(model: ModelSource, sc
     assert "- files.read_file: Read a text file." in system(scripted_openai)
     assert "\n  arguments: {path: string}" in system(scripted_openai)
     assert "at most 2" in system(scripted_openai)
-    assert last(scripted_openai) == "Request:\nRead a.txt"
+    assert last(scripted_openai).startswith("Request:\nRead a.txt\n\n(It is ")
 
 
 async def test_a_parameters_name_is_not_its_value(model: ModelSource, scripted_openai: ScriptedOpenAI):
