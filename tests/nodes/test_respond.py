@@ -30,7 +30,7 @@ async def test_an_unclosed_fence_does_not_render_a_result_as_a_picture():
     assert "evil.example" in update["response"].candidate
 
 
-async def test_the_models_history_has_its_own_text_without_results():
+async def test_the_models_earlierhas_its_own_text_without_results():
     async def decider(*_: object) -> Answer:
         return Answer(text="Here it is.", appendix=f"\n\n{fenced('apples')}", decided_by="model")
 
@@ -39,4 +39,6 @@ async def test_the_models_history_has_its_own_text_without_results():
     history = [HumanMessage("Show a.txt"), *update["messages"], HumanMessage("And b.txt?")]
     later = packet("And b.txt?").model_copy(update={"messages": history})
     sent = await conversation(Model(GenericFakeChatModel(messages=iter(()))), later, ["Be brief."], "And b.txt?", 100)
-    assert [message.text for message in sent] == ["Be brief.", "Show a.txt", "Here it is.", "And b.txt?"]
+    *earlier, last = [message.text for message in sent]
+    assert earlier == ["Be brief.", "Show a.txt", "Here it is."]
+    assert last.startswith("And b.txt?\n\n(It is ")

@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 from packetgate.deciders.advice import Advisers
 from packetgate.deciders.packets import facts_of
-from packetgate.deciders.protocols import Selection
+from packetgate.deciders.protocols import SelectedCall, Selection
 from packetgate.models.decoding import WrittenCall
+from packetgate.state.origins import OriginKind
 from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolCall
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.learned import DIGITS, load_json, log_odds, logistic
 
@@ -24,6 +26,7 @@ _MIN_PROBABILITY = 1e-3
 _GUESSED = 1.5  # log odds of a yes up to which a model may guess
 MAX_LOG_ODDS = 6.0  # of one piece of evidence
 _MIN_PROPOSED = 0.15  # lowest probability of a call that is proposed, or asked about
+_NAMED = frozenset({OriginKind.USER, OriginKind.STRUCTURED, OriginKind.TEXT})
 _MIN_FURTHER = 0.5  # the same after a result: small models call again although the request is served
 
 
@@ -83,12 +86,15 @@ def correctness_probability(evidence: Mapping[str, float]) -> float:
     return logistic(CallEvidence.from_signals(evidence), load_weights().calls[kind_of(evidence)])
 
 
-def min_probability(packet: CognitionPacket) -> float:
+def min_probability(call: ToolCall, packet: CognitionPacket) -> float:
     """Return the probability below which a call is not worth a question.
 
-    It is 0 for a follow-up and for a further step: whether a call fits these was not measured.
+    It is 0 for a call of a follow-up or of a further step with a value that the user or a result named: whether such
+    calls are right was not measured.
     """
-    return 0.0 if packet.history or packet.routing.past_calls else _MIN_PROPOSED
+    follows = bool(packet.history or packet.routing.past_calls)
+    is_named = any(origin.kind in _NAMED for origin in call.provenance.values())
+    return 0.0 if follows and is_named else _MIN_PROPOSED
 
 
 def kind_of(evidence: Mapping[str, float]) -> str:
@@ -134,28 +140,28 @@ def likelier_selection(
         evidence = {"acts": round(log_odds(chosen.call_probability), DIGITS), "passed_over": 1.0}
         calls = tuple(call.changed(evidence=call.evidence | evidence) for call in proposal.calls)
         proposal = proposal.changed(calls=calls)
-    probabilities = _probabilities(chosen, packet, catalogue, advisers)
-    proposal_probability = min(_probabilities(proposal, packet, catalogue, advisers), default=0.0)
-    rated = zip(chosen.calls, probabilities, strict=True)
-    least = _MIN_FURTHER if packet.routing.all_calls else min_probability(packet)
-    probable = [(call, probability) for call, probability in rated if probability >= least]
+    rated = _rated(chosen, packet, catalogue, advisers)
+    proposed = _rated(proposal, packet, catalogue, advisers)
+    probable = [(call, probability) for call, probability, least in rated if probability >= least]
     lowest = min((probability for _, probability in probable), default=0.0)
-    if proposal_probability > max(lowest, least):
+    if proposed and min(probability - max(lowest, least) for _, probability, least in proposed) > 0:
         return proposal.replacing(chosen)
     if probable or not chosen.calls:
         return chosen.with_calls([call for call, _ in probable])
     return proposal.with_calls(()).replacing(chosen)
 
 
-def _probabilities(
+def _rated(
     selection: Selection, packet: CognitionPacket, catalogue: Catalogue, advisers: Advisers
-) -> list[float]:
-    """Return the probability of each call of a selection; 0 for an unknown tool."""
+) -> list[tuple[SelectedCall, float, float]]:
+    """Return each call with its probability, and with the least that is worth proposing; 0 and 1 for unknown tools."""
     facts = facts_of(packet, catalogue)
     known = [selected for selected in selection.calls if selected.tool_name in catalogue]
     calls = [facts.traced_call(catalogue[one.tool_name], one.params) for one in known]
-    scores = iter(advisers.scores(calls, packet, catalogue))
-    return [
-        correctness_probability({**one.evidence, **next(scores).evidence}) if one.tool_name in catalogue else 0.0
-        for one in selection.calls
-    ]
+    rated = {
+        id(selected): (correctness_probability({**selected.evidence, **score.evidence}), min_probability(call, packet))
+        for selected, call, score in zip(known, calls, advisers.scores(calls, packet, catalogue), strict=True)
+    }
+    further = _MIN_FURTHER if packet.routing.all_calls else 0.0
+    found = ((one, *rated.get(id(one), (0.0, 1.0))) for one in selection.calls)
+    return [(one, probability, max(least, further)) for one, probability, least in found]

@@ -126,7 +126,7 @@ async def review_by_evidence(
                 confidence=probability,
                 confidence_source=how,
                 evidence=evidence,
-                is_improbable=probability < min_probability(packet),
+                is_improbable=probability < min_probability(call, packet),
                 reasoning="; ".join([verdict, *score.reasons]),
             )
         )
