@@ -36,6 +36,7 @@ NO_TOOL_NOTE = (
     "Say what you know, or that you cannot do it.)"
 )
 _MAX_APPENDED_CHARS = 1_500  # a longer result is not shown below an answer
+_MAX_BESIDE_ANSWER_CHARS = 300  # the same below an answer to a question: small models say a number of the wrong thing
 
 
 async def respond_by_model(
@@ -101,17 +102,17 @@ def _missing_results(packet: CognitionPacket, answer: str) -> str:
         {value for text in texts for value, _, _ in numbers_in(text)}
         for texts in ([answer], [packet.content.user_words, *outputs])
     )
-    if has_question(packet.content.user_words) and said <= known:
-        return ""
+    answers_question = has_question(packet.content.user_words) and said <= known
+    max_chars = _MAX_BESIDE_ANSWER_CHARS if answers_question else _MAX_APPENDED_CHARS
     words = " ".join(answer.split())
-    short = [output for output in outputs if 0 < len(output) <= _MAX_APPENDED_CHARS]
+    short = [output for output in outputs if 0 < len(output) <= max_chars]
     return "".join(f"\n\n{fenced(output)}" for output in short if " ".join(output.split()) not in words)
 
 
 def _calls_not_made(packet: CognitionPacket) -> str:
     """Return a line for each call that the gate stopped without a question."""
     stopped = [
-        call
+        call.changed(review_reasoning=call.review_reasoning.rpartition("; ")[2])  # what stopped it
         for call in (packet.tool_routing.all_calls if packet.tool_routing else ())
         if call.status is ToolExecutionStatus.SKIPPED and call.result is None
     ]

@@ -85,10 +85,12 @@ async def test_calls_that_did_not_run_are_reported_to_the_model(
     scripted_openai.script("It did not happen.")
     given = packet("Delete a", done("files.delete_file", status, path="a", why="you said no"))
     answer = await respond_by_model(model, given, FILES, CONTEXT)
-    words = status.replace("_", " ")
+    words = f"did not run to an end: it is {status.replace('_', ' ')}."
+    if status is S.SKIPPED:
+        words = "was not called"
     stopped = "\n\n[files.delete_file (path=a) was skipped: you said no]"
     assert answer.appendix == (stopped if status is S.SKIPPED else "")
-    assert f"- files.delete_file did not run to an end: it is {words}. (you said no)" in last(scripted_openai)
+    assert f"- files.delete_file {words} (you said no)" in last(scripted_openai)
 
 
 async def test_the_note_of_a_pass_is_in_the_prompt(model: ModelSource, scripted_openai: ScriptedOpenAI):

@@ -293,23 +293,28 @@ async def test_a_model_reviews_only_if_it_can_decide(writing: Writing):
     assert spared.reviews[0].approved
 
 
+LONG = " and a pear" * 40
+
+
 @pytest.mark.parametrize(
-    ("request_", "says", "is_shown"),
+    ("request_", "says", "output", "is_shown"),
     [
-        ("Read a.txt", "Here it is.", True),
-        ("How many apples are in a.txt?", "There are 11.", False),
-        ("How many apples are in a.txt?", "There are 3.", True),
+        ("Read a.txt", "Here it is.", f"11 apples{LONG}", True),
+        ("How many apples are in a.txt?", "There are 11 apples and nothing else.", "11 apples", False),
+        ("How many apples are in a.txt?", "There are 11.", "11 apples", True),
+        ("How many apples are in a.txt?", "There are 11.", f"11 apples{LONG}", False),
+        ("How many apples are in a.txt?", "There are 3.", f"11 apples{LONG}", True),
     ],
 )
 async def test_results_that_an_answer_omits_are_shown_below_it(
-    writing: Writing, request_: str, says: str, is_shown: bool
+    writing: Writing, request_: str, says: str, output: str, is_shown: bool
 ):
     model = writing(says)
 
     async def source() -> LlamaCppModel:
         return model
 
-    given = packet(request_, with_output(done("files.read_file", path="a.txt"), "11 apples"))
+    given = packet(request_, with_output(done("files.read_file", path="a.txt"), output))
     answer = await respond_by_model(source, given, FILES, GREEDY)
     assert answer.text == says
     assert ("11 apples" in answer.appendix) is is_shown
