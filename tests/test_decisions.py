@@ -104,7 +104,7 @@ def test_a_chat_model_reviews_and_answers():
     chat = FakeListChatModel(responses=[call("functions.list_late_orders"), "Two are late."])
     with create_router(chat, [list_late_orders], prime=Told(answer=0.8)) as router:
         turn = router.invoke("Which orders are late?")
-    assert turn.answer == "Two are late."
+    assert turn.answer == 'Two are late.\n\n```\n["A-17", "B-4"]\n```'
     assert turn.calls[0].review_reasoning == "told: probability that the call should run: 0.80"
 
 

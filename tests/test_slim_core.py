@@ -14,7 +14,7 @@ CORE = [
     *("test_plugins.py", "test_decisions.py"),
 ]
 NEED_NUMPY = [
-    *("deciders/test_choosing.py", "deciders/language/test_native_selection.py"),
+    *("deciders/test_choosing.py", "deciders/language/test_native_selection.py", "deciders/language/test_warming.py"),
     *(
         "deciders/language/test_constrained_selections.py",
         "tools/catalogue/test_ledger.py",

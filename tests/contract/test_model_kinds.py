@@ -82,7 +82,7 @@ def test_a_model_may_be_wrapped(make: Callable[[Model], Any], role: str, tmp_pat
     with create_router(**given, tools=[list_late_orders], deciders={"reviewer": approve}, root=tmp_path) as router:
         turn = router.invoke("Which orders are late?")
     assert [call.tool_name for call in turn.calls] == ["functions.list_late_orders"]
-    assert turn.answer == "That is all."
+    assert turn.answer.startswith("That is all.")
     assert not turn.packet.metrics.errors
 
 

@@ -1,6 +1,7 @@
 """Answer with a language model."""
 
 import asyncio
+import re
 
 from packetgate.deciders.advice import NO_ADVISERS, Advisers
 from packetgate.deciders.fallback import call_outcome
@@ -104,9 +105,12 @@ def _missing_results(packet: CognitionPacket, answer: str) -> str:
     )
     answers_question = has_question(packet.content.user_words) and said <= known
     max_chars = _MAX_BESIDE_ANSWER_CHARS if answers_question else _MAX_APPENDED_CHARS
-    words = " ".join(answer.split())
     short = [output for output in outputs if 0 < len(output) <= max_chars]
-    return "".join(f"\n\n{fenced(output)}" for output in short if " ".join(output.split()) not in words)
+    return "".join(f"\n\n{fenced(output)}" for output in short if _words(output) - _words(answer))
+
+
+def _words(text: str) -> set[str]:
+    return {*re.findall(r"[\w.-]*\w", text.casefold())}
 
 
 def _calls_not_made(packet: CognitionPacket) -> str:

@@ -40,6 +40,7 @@ async def test_a_yes_counts_by_its_probability(model: ModelSource, scripted_open
     assert (request["temperature"], request["logprobs"], request["top_logprobs"]) == (0.3, True, 20)
 
 
+@pytest.mark.reflex
 async def test_a_call_that_is_hardly_right_is_not_worth_a_question(model: ModelSource, scripted_openai: ScriptedOpenAI):
     scripted_openai.verdict = verdict(0.02)
     doubted = READ.model_copy(update={"evidence": {"written": 1.0, "name": -3.0, "arguments": -6.0, "acts": -3.0}})
