@@ -347,7 +347,7 @@ def not_run_reason(call: ToolCall, packet: CognitionPacket) -> str:
         return ""
     why = call.review_reasoning and f" ({call.review_reasoning})"
     if call.status is ToolExecutionStatus.SKIPPED and call.result is None:
-        return f"{call.tool_name} was not called{why}. Say what you know without it, or that you cannot do it."
+        return f"{call.tool_name} was not called{why}. Nothing was done or looked up for this."
     problem = f"{call.tool_name} did not run to an end: it is {call.status.replace('_', ' ')}.{why}"
     if call.result and call.result.dry_run:
         switch_hints = packet.header.switch_hints.for_risk(call.risk)
