@@ -119,15 +119,17 @@ def decode_json(text: str) -> dict[str, Any]:
     raise DecisionError(f"the answer contains no complete JSON object{problem and f' ({problem})'}: {shorten(text)!r}")
 
 
-def marked_calls_in(text: str) -> tuple[WrittenCall, ...]:
-    """Return the calls in a text that marks of a call's syntax surround, or that are the whole text."""
-    return calls_in(text) if is_only_calls(text) or any(one.is_marked for one in read_answer(text)) else ()
+def calls_in(text: str, *, if_clear: bool = False) -> tuple[WrittenCall, ...]:
+    """Return the calls in a text; none if one of them cannot be read.
 
-
-def calls_in(text: str) -> tuple[WrittenCall, ...]:
-    """Return the calls in a text; none if one of them cannot be read."""
+    Args:
+        if_clear: return calls only if marks of a call's syntax surround one, or if calls are the whole text.
+    """
+    readings = read_answer(text)
+    if if_clear and not (any(one.is_marked for one in readings) or is_only_calls(text)):
+        return ()
     calls: list[WrittenCall] = []
-    for reading in read_answer(text):
+    for reading in readings:
         if reading.value == ():
             return ()
         if isinstance(reading.value, tuple):

@@ -1,11 +1,12 @@
 """Read one JSON object or list at a position of a longer text."""
 
 import json
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from packetgate.tools.text.strict_json import strict_json
 
 _MAX_DEPTH = 100
 """Deepest nesting that is read: pydantic and the checkpoint's encoding fail at 255."""
@@ -40,7 +41,7 @@ def read_json_at(text: str, at: int) -> JsonReading:
     if problem:
         return JsonReading(None, end, problem)
     try:
-        return JsonReading(_decode(text[at:end]), end)
+        return JsonReading(strict_json(text[at:end]), end)
     except ValueError as error:
         thought = _THOUGHT_END.search(text, at, end)
         return JsonReading(None, thought.start() if thought else end, str(error))
@@ -54,23 +55,11 @@ def whole_json(text: str) -> Any:
     """
     text = text.strip()
     if not text.startswith(("{", "[")):
-        return _decode(text)
+        return strict_json(text)
     reading = read_json_at(text, 0)
     if reading.value is None or reading.end != len(text):
         raise ValueError(reading.problem or "text follows the JSON")
     return reading.value
-
-
-def _decode(text: str) -> Any:
-    try:
-        value = _DECODER.decode(text)
-        json.dumps(value, ensure_ascii=False).encode()
-    except json.JSONDecodeError as error:
-        near = " ".join(text[max(0, error.pos - 20) : error.pos + 10].split())
-        raise ValueError(f"the JSON is invalid near {near!r}: {error.msg}") from error
-    except UnicodeEncodeError as error:
-        raise ValueError("a string in the JSON contains half a surrogate pair") from error
-    return value
 
 
 def _extent(text: str, at: int) -> tuple[int, str]:
@@ -91,38 +80,6 @@ def _extent(text: str, at: int) -> tuple[int, str]:
     # A quote inside a thought may have begun this string: then reading continues at the end of the thought.
     last = max((found.start() for found in _THOUGHT_END.finditer(text, at)), default=len(text))
     return last, "the answer breaks off within the JSON"
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):  # ambiguous
-        names = [name for name, _ in pairs]
-        twice = next(name for at, name in enumerate(names) if name in names[:at])
-        raise ValueError(f"the JSON has the key {twice[:60]!r} twice in one object")
-    return value
-
-
-def _int(digits: str) -> int:
-    value = int(digits) if len(digits) <= 20 else 1 << 64
-    if not -(1 << 63) <= value < 1 << 64:
-        raise ValueError("a number in the JSON does not fit 64 bits")
-    return value
-
-
-def _float(digits: str) -> float:
-    value = float(digits)
-    if not math.isfinite(value):
-        raise ValueError(f"the JSON contains {digits[:20]}, which is not a JSON number")
-    return value
-
-
-_DECODER = json.JSONDecoder(
-    strict=False,  # models put raw line breaks into strings
-    object_pairs_hook=_object,
-    parse_int=_int,
-    parse_float=_float,
-    parse_constant=_float,
-)
 
 
 Path = tuple[str | int, ...]

@@ -16,7 +16,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.configurable import DynamicRunnable
 from pydantic import BaseModel, ValidationError
 
-from packetgate.models.decoding import WrittenCall, calls_in, decode_json, marked_calls_in
+from packetgate.models.decoding import WrittenCall, calls_in, decode_json
 from packetgate.models.options import ModelOptions
 from packetgate.models.schemas import BOUNDS, AnswerForm, Schema, without_keywords
 from packetgate.models.stripping import strip_markup
@@ -280,7 +280,7 @@ class Model:
         self.returns_calls = self.returns_calls or bool(calls)
         if not calls:
             written = text if text.strip() else answer.additional_kwargs.get("reasoning_content", "")
-            calls = [*(marked_calls_in(written) if self.returns_calls else calls_in(written))]
+            calls = [*calls_in(written, if_clear=self.returns_calls)]
             if self.returns_calls and not {call.name for call in calls} <= {tool.name for tool in tools}:
                 calls = []
         # a call that was cut off leaves no text: its partial arguments show that the answer is not a thought

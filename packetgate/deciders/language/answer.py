@@ -24,6 +24,7 @@ from packetgate.prompts.rendering import render
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import fenced
+from packetgate.state.routing import ToolCall
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.text.reading import has_question
@@ -116,11 +117,18 @@ def _words(text: str) -> set[str]:
 def _calls_not_made(packet: CognitionPacket) -> str:
     """Return a line for each call that the gate stopped without a question."""
     stopped = [
-        call.changed(review_reasoning=call.review_reasoning.rpartition("; ")[2])  # what stopped it
+        call.changed(review_reasoning=_what_stopped(call))
         for call in (packet.tool_routing.all_calls if packet.tool_routing else ())
         if call.status is ToolExecutionStatus.SKIPPED and call.result is None
     ]
     return "".join(f"\n\n[{call_outcome(call, packet)[0]}]" for call in stopped)
+
+
+def _what_stopped(call: ToolCall) -> str:
+    """Return the last reason of a review, which decided; a rule's reason may have several parts."""
+    if call.verdict is not None and call.verdict.effect == "refuse":
+        return call.verdict.why
+    return call.review_reasoning.rpartition("; ")[2]
 
 
 def _problems(packet: CognitionPacket, *, with_reason: bool) -> str:

@@ -158,10 +158,12 @@ def _rated(
     facts = facts_of(packet, catalogue)
     known = [selected for selected in selection.calls if selected.tool_name in catalogue]
     calls = [facts.traced_call(catalogue[one.tool_name], one.params) for one in known]
-    rated = {
-        id(selected): (correctness_probability({**selected.evidence, **score.evidence}), min_probability(call, packet))
-        for selected, call, score in zip(known, calls, advisers.scores(calls, packet, catalogue), strict=True)
-    }
+    rated = iter(
+        [
+            (correctness_probability({**selected.evidence, **score.evidence}), min_probability(call, packet))
+            for selected, call, score in zip(known, calls, advisers.scores(calls, packet, catalogue), strict=True)
+        ]
+    )
     further = _MIN_FURTHER if packet.routing.all_calls else 0.0
-    found = ((one, *rated.get(id(one), (0.0, 1.0))) for one in selection.calls)
+    found = ((one, *(next(rated) if one.tool_name in catalogue else (0.0, 1.0))) for one in selection.calls)
     return [(one, probability, max(least, further)) for one, probability, least in found]

@@ -40,8 +40,7 @@ async def find_decision_models() -> FoundModels:
     where = f"server at {without_credentials(base_url)}"
     try:
         async with asyncio.timeout(2 * _PROBE_S), httpx.AsyncClient(timeout=_PROBE_S, trust_env=False) as client:
-            listed = await client.get(f"{base_url}/models")
-            name, *_ = _names(listed.raise_for_status().json()["data"])  # any other is not loaded yet
+            name, *_ = await _served_names(client, base_url)  # any other is not loaded yet
             body = {
                 "model": name,
                 "state": "Rain.",
@@ -93,6 +92,11 @@ def _names(entries: Any) -> list[str]:
     return [one for one in names if isinstance(one, str) and 0 < len(one) <= 300 and one.isprintable()]
 
 
+async def _served_names(client: httpx.AsyncClient, base_url: str) -> list[str]:
+    answer = await client.get(f"{base_url.rstrip('/')}/models")
+    return _names(answer.raise_for_status().json()["data"])
+
+
 async def _probe_server(name: str) -> tuple[list[ModelOffer], str]:
     """Return the models of a local server, and a message if the server cannot be used."""
     base_url = base_url_of(name)
@@ -102,8 +106,7 @@ async def _probe_server(name: str) -> tuple[list[ModelOffer], str]:
     try:
         # no proxies: only this server is asked
         async with asyncio.timeout(2 * _PROBE_S), httpx.AsyncClient(timeout=_PROBE_S, trust_env=False) as client:
-            answer = await client.get(f"{base_url.rstrip('/')}/models")
-            known = _names(answer.raise_for_status().json()["data"])
+            known = await _served_names(client, base_url)
     except httpx.HTTPStatusError as error:
         wants_key = error.response.status_code in {401, 403}
         note = f"{where} requires a key: set PACKETGATE_LITE_API_KEY, and set its model yourself, as {name}:NAME"
