@@ -2,6 +2,7 @@
 
 import io
 import logging
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,13 +31,15 @@ from packetgate.tools.text.result_store import ResultStore
 REQUEST_ERRORS = (discord.HTTPException, aiohttp.ClientError)
 """Errors of requests that Discord refused, or that could not reach Discord."""
 MESSAGE_CHARS = 2_000
-FENCE_CHARS = 40
-"""Maximum characters of a code block's opening line that the next message repeats."""
+FENCE_CHARS = 60
+"""Maximum characters of a code block's opening or closing line."""
 MAX_MESSAGE_FILES = 5
 MIN_PART_CHARS = 40
 """Shortest text that counts as a part of a longer message."""
 MAX_UPLOAD_BYTES = 8_000_000
 MAX_UPLOADS = 4
+_QUOTE = re.compile(r"^ {0,9}(?:> ?){0,9}")
+_LANGUAGE = re.compile(r"([\w+#.-]{1,30})\s*")
 _SWITCH_HINTS = SwitchHints(
     **BY_COMMAND,
     write="whoever runs this bot can switch them on under `[discord.writes]`",
@@ -125,21 +128,32 @@ def uploadable_pictures(
 
 
 def split_message(text: str, limit: int = MESSAGE_CHARS) -> list[str]:
-    """Split a text at line ends into messages. A code block is closed and opened again. No message is blank."""
+    """Split a text at line ends into messages, and a long line between words. No message is blank.
+
+    A code block is closed and opened again. As in Discord, three backticks open a block anywhere in a line, the next
+    three close it, and it ends with its quote.
+    """
     messages: list[str] = []
-    current, fence = "", ""
-    longest = limit - 2 * (FENCE_CHARS + 1)
+    current, opening, closing = "", "", ""
+    longest, marks_left = limit - 2 * FENCE_CHARS - 3, text.count("```")
+    pieces = re.compile(rf".{{1,{longest}}}(?:\s|$)|.{{{longest}}}")
     for line in text.split("\n"):
-        for start in range(0, len(line) or 1, longest):
-            part = line[start : start + longest]
+        quote = _QUOTE.search(line)[0]  # type: ignore[index]  # it may be empty
+        if opening and ">" in closing and ">" not in quote:
+            current, opening = f"{current}\n{closing}", ""
+        for part in pieces.findall(line) or [""]:
             if len(current) + len(part) + FENCE_CHARS > limit:
-                messages.append(f"{current}\n```" if fence else current)
-                current = f"{fence}\n{part}" if fence else part
+                messages.append(f"{current}\n{closing}" if opening else current)
+                current = f"{opening}\n{part}" if opening else part
             else:
                 current = f"{current}\n{part}" if current or messages else part
-        if line.startswith("```"):
-            fence = "" if fence else line[:FENCE_CHARS]
-    messages.append(f"{current}\n```" if fence else current)
+            for mark in re.finditer("```", part):
+                marks_left -= 1
+                is_text = not marks_left and part[: mark.start()].strip(" >")  # nothing closes it
+                language = _LANGUAGE.fullmatch(part, mark.end())
+                closing = f"{quote}```"
+                opening = "" if opening or is_text else closing + (language[1] if language else "")
+    messages.append(f"{current}\n{closing}" if opening else current)
     return [message for message in messages if message.strip()]
 
 

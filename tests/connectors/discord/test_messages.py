@@ -255,7 +255,41 @@ async def test_a_long_answer_is_several_messages_with_complete_code_blocks(disco
     assert [line for one in sent for line in one.splitlines() if line.startswith("line_")] == code.splitlines()
 
 
-LINES = ["word " * 9, "x" * 300, "`a` ``` b", "", "é漢字 " * 9, "```python", "```", f"```{'l' * 90}"]
+@pytest.mark.parametrize(
+    ("opening", "prefix", "closing", "again"),
+    [
+        ("```typescript", "", "```", "```typescript"),
+        ("- item\n  ```py", "  ", "  ```", "  ```py"),
+        ("- item\n\n      ```py", "      ", "      ```", "      ```py"),
+        ("1. ```sh", "   ", "```", "```sh"),
+        ("> said\n> ```", "> ", "> ```", "> ```"),
+        ("- a\n  > ```c++", "  > ", "  > ```", "  > ```c++"),
+        ("> > ```js", "> > ", "> > ```", "> > ```js"),
+        ("see ```word word", "", "```", "```"),
+    ],
+)
+def test_a_code_block_is_closed_and_opened_as_it_was(opening: str, prefix: str, closing: str, again: str):
+    lines = [f"{prefix}line {number}" for number in range(60)]
+    first, *more = split_message("\n".join([opening, *lines, closing, "after"]), 300)
+    assert first.startswith(opening)
+    assert first.endswith(f"\n{closing}")
+    assert all(one.startswith(f"{again}\n{prefix}line ") for one in more)
+    assert all(one.endswith(f"\n{closing}") for one in more[:-1])
+    assert more[-1].endswith(f"{prefix}line 59\n{closing}\nafter")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["```x``` and " + "word " * 99, "three backticks: ``` and " + "word " * 99, "> ```\n> code\n" + "word " * 99],
+)
+def test_text_outside_a_code_block_stays_outside(text: str):
+    first, *more = split_message(text, 300)
+    assert more
+    assert not any("```" in one for one in more)
+    assert "word\n```" not in first
+
+
+LINES = ["word " * 9, "x" * 300, "`a` ``` b", "", "é漢字 " * 9, "```python", "```", f"```{'l' * 90}", "> ```", "> q"]
 
 
 @settings(max_examples=100, deadline=None)
@@ -264,6 +298,6 @@ def test_no_message_is_too_long_or_blank_and_nothing_is_lost(lines: list[str], l
     text = "\n".join(lines)
     pieces = split_message(text, limit)
     assert all(piece.strip() and len(piece) <= limit for piece in pieces)
-    assert all(sum(line.startswith("```") for line in one.split("\n")) % 2 == 0 for one in pieces[:-1])
-    letters = re.compile(r"[`\s]|python|l+")
+    assert sum(one.count("```") % 2 for one in pieces) <= text.count("```") % 2
+    letters = re.compile(r"[`>\s]|python|l+")
     assert letters.sub("", "".join(pieces)) == letters.sub("", text)
