@@ -109,7 +109,8 @@ async def _read_answer(response: httpx2.Response, request: RequestId) -> JSONRPC
         if isinstance(message, JSONRPCError) or (isinstance(message, JSONRPCResponse) and status < 400):
             message.id = request
             return message
-    lines = _TAG.sub(" ", body[:_MAX_SEARCHED_BYTES].decode(errors="replace")).splitlines()
+    text = _TAG.sub(" ", body[:_MAX_SEARCHED_BYTES].decode(errors="replace"))
+    lines = [" ".join(text.split())] if text.lstrip().startswith("{") else text.splitlines()
     line = printable(next((line.strip() for line in lines if line.strip()), ""))[:_MAX_LINE_CHARS]
     why = f"HTTP {status} {response.reason_phrase}".rstrip() + (f": {line}" if line else "")
     if status < 400:

@@ -54,9 +54,10 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
             answer: dict[str, Any] = await super().send_raw_request(method, params, opts, **inner)
         except MCPError as error:  # some servers refuse an unknown version, and name theirs in the error
             named = {*_VERSION.findall(f"{error.error.message} {error.error.data}")} & {*HANDSHAKE_PROTOCOL_VERSIONS}
-            if method != "initialize" or not named:
+            others = named - {(params or {}).get("protocolVersion")}
+            if method != "initialize" or not others:
                 raise
-            params = {**(params or {}), "protocolVersion": max(named)}
+            params = {**(params or {}), "protocolVersion": max(others)}
             answer = await super().send_raw_request(method, params, opts, **inner)
         check = partial(validate_server_result, method, self._session.protocol_version or "")
         if method == "tools/call":

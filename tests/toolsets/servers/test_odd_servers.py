@@ -141,8 +141,9 @@ async def test_a_lost_session_is_reopened_and_the_call_sent_again(tmp_path: Path
         (
             200,
             '{"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "Unsupported protocol version", '
-            '"data": {"supported": ["2025-06-18", "2024-11-05"]}}}',
+            '"data": {"supported": ["2025-06-18", "2024-11-05"], "requested": "2025-11-25"}}}',
         ),
+        (422, '{\n  "detail": "protocolVersion 2025-11-25 is not in",\n  "known": ["2024-11-05", "2025-06-18"]\n}'),
     ],
 )
 async def test_a_version_that_the_server_names_is_used(tmp_path: Path, refusal: tuple[int, str]):
