@@ -22,7 +22,8 @@ from packetgate.tools.text.words import words_of
 LOOKS_LIKE_READ = "looks like a read, but nothing confirms that"
 """What a question says after the name of a tool that may be trusted as a read."""
 _CACHED_CHARS = 4_000
-_MAX_DEPTH = 8
+_MAX_DEPTH = 100
+"""Deepest value that is checked; models' calls are not deeper."""
 _MAX_CHARS = 20_000
 _QUOTED_CHARS = 60
 _ADDRESS_CHARS = 80

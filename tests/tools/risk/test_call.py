@@ -1,6 +1,5 @@
 """The risk of calls by tool, arguments and SQL."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -120,11 +119,14 @@ def test_a_call_of_an_unconfirmed_read_looks_like_a_read():
     assert judge_call(UNTRUSTED_QUERY, {"sql": "DELETE FROM t"}).apparent_risk is X
 
 
-def test_a_deeply_nested_argument_is_execution():
-    value: Any = "x"
-    for _ in range(50):
-        value = {"a": [value]}
-    assert judge_call(replace(SEARCH), {"query": value}).risk is X
+@pytest.mark.parametrize(
+    ("inner", "lists", "risk"),
+    [("x", 5, R), ("x", 45, R), ({"method": "DELETE"}, 45, W), ({"query": "DROP TABLE notes"}, 45, W), ("x", 51, X)],
+)
+def test_depth_alone_raises_no_risk_up_to_a_hundred_levels(inner: Any, lists: int, risk: Risk):
+    for _ in range(lists):
+        inner = {"a": [inner]}
+    assert judge_call(SEARCH, {"query": inner}).risk is risk
 
 
 @pytest.mark.parametrize(
