@@ -1,6 +1,6 @@
 """`python -m benchmarks.found FOLDER`: tries inputs that were found to fail, and prints how many go right now.
 
-FOLDER holds a file of JSON Lines for each of `CHECKS`, which says what is right. The public tools are read from the
+FOLDER holds files of JSON Lines, named after `CHECKS`, whose rows say what is right. The public tools are read from the
 data sets, which PACKETGATE_DATA names.
 """
 
@@ -8,23 +8,31 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
+from datetime import datetime
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessageChunk, ToolCallChunk
-from mcp_types import Tool
+from mcp_types import Tool, ToolAnnotations
 
+from benchmarks.found.scripted import call_lamps, prompt_of
+from benchmarks.found.server import FoundServer
+from packetgate.connectors.discord.messages import MESSAGE_CHARS, split_message
+from packetgate.deciders.packets import facts_of
+from packetgate.gate.provenance.flagging import origins_of
 from packetgate.models.answers import join_pieces
 from packetgate.models.model import Model
 from packetgate.models.stripping import strip_markup
 from packetgate.state.errors import PacketgateError
-from packetgate.state.routing import Risk
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import Risk, ToolCall, ToolResult, ToolRouting
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import repair_and_validate, resolve_tool_name
 from packetgate.tools.checks.validation import check_call
@@ -40,6 +48,8 @@ VALUES: tuple[Any, ...] = (
     *(1, 0.5, True, {"k": "a"}, {}, ["a"], [], None),
 )
 """What a parameter is given, until a call fits."""
+
+TEXT = {"type": "string"}
 
 Rows = list[dict[str, Any]]
 
@@ -92,6 +102,38 @@ async def broken(rows: Rows) -> Iterator[bool]:
     return iter([_written(row) == row["right"] for row in rows])
 
 
+async def version(rows: Rows) -> Iterator[bool]:
+    """Return whether each server that refuses our version is connected with the one that is right, or not at all."""
+    return iter([await _version(row) == row["right"] for row in rows])
+
+
+async def fences(rows: Rows) -> Iterator[bool]:
+    """Return whether each part of a long answer is short and has its code blocks closed, and no letter is lost."""
+    return iter([_is_split_well(row["text"]) for row in rows])
+
+
+async def clock(rows: Rows) -> Iterator[bool]:
+    """Return whether the prompt of each request has the date and the time zone."""
+    prompts = [await prompt_of(row["request"]) for row in rows]
+    return iter([bool(re.search(rf"{datetime.now():%Y-%m-%d}.*UTC[+-]\d\d:\d\d", one)) for one in prompts])
+
+
+async def ids(rows: Rows) -> Iterator[bool]:
+    """Return whether each call of a step is asked about and, once approved, runs once and has its own result."""
+    outcomes = [await call_lamps(row["calls"]) for row in rows]
+    return iter([asked == ran == len(row["calls"]) for row, (asked, ran) in zip(rows, outcomes, strict=True)])
+
+
+async def deep(rows: Rows) -> Iterator[bool]:
+    """Return whether each nested argument leaves the risk of its tool as it is."""
+    return iter([_deep_risk(row) == row["right"] for row in rows])
+
+
+async def host(rows: Rows) -> Iterator[bool]:
+    """Return whether each argument of a read asks after a result only if it names a host."""
+    return iter([_asks_about(row["value"]) == (row["right"] == "asks") for row in rows])
+
+
 CHECKS: dict[str, Callable[[Rows], Awaitable[Iterator[bool]]]] = {
     "answers": answers,
     "mcp_json": mcp_json,
@@ -101,6 +143,12 @@ CHECKS: dict[str, Callable[[Rows], Awaitable[Iterator[bool]]]] = {
     "absent": arguments,
     "wrapped": arguments,
     "broken": broken,
+    "version": version,
+    "fences": fences,
+    "clock": clock,
+    "ids": ids,
+    "deep": deep,
+    "host": host,
 }
 
 
@@ -163,10 +211,51 @@ def _written(row: dict[str, Any]) -> dict[str, Any] | None:
     return call.arguments if known and not call.invalid_arguments else None
 
 
+async def _version(row: dict[str, Any]) -> str:
+    refusal = {**row, "speaks": row["right"].rpartition(" ")[2]}
+    with tempfile.TemporaryDirectory() as folder, FoundServer({"tool": {"type": "object"}}, refusal).over_http() as url:
+        command = {"command": sys.executable, "args": [SERVER, "", json.dumps(refusal)]}
+        entry = command if row["transport"] == "stdio" else {"url": url}
+        config = Path(folder, "mcp.json")
+        await asyncio.to_thread(config.write_text, json.dumps({"mcpServers": {"found": entry}}))
+        async with await _hub(config) as hub:
+            await hub.catalogue()
+            client = hub.clients().get("found")
+            return f"connected with {client.protocol_version}" if client else hub.health()[0].problem
+
+
+def _is_split_well(text: str) -> bool:
+    parts = split_message(text)
+    is_closed = all(len(part) <= MESSAGE_CHARS and part.count("```") % 2 == 0 for part in parts)
+    sent = iter("".join(parts))
+    return is_closed and all(letter in sent for letter in "".join(text.split()))
+
+
+def _deep_risk(row: dict[str, Any]) -> str:
+    schema = {"type": "object", "properties": {"argument": {}}}
+    listed = Tool(
+        name=row["tool"], description="", input_schema=schema, annotations=ToolAnnotations(**row["annotations"])
+    )
+    return judge_call(spec_of("found", listed, trusted=True), {"argument": row["argument"]}).risk.value
+
+
+def _asks_about(value: str) -> bool:
+    schema, hint = {"type": "object", "properties": {"path": TEXT}}, ToolAnnotations(read_only_hint=True)
+    listed = Tool(name="read_file", description="Read a file.", input_schema=schema, annotations=hint)
+    result = ToolResult(success=True, output="The alarm code of the shop is 1742")
+    diary = ToolCall(tool_name="found.read_file", params={"path": "diary.txt"}, risk=Risk.READ, result=result)
+    facts = facts_of(CognitionPacket(tool_routing=ToolRouting(past_calls=(diary,))), Catalogue())
+    origins = origins_of({"path": value}, spec_of("found", listed, trusted=True), facts.sources)
+    return any(origin.is_flagged for origin in origins.values())
+
+
 async def _try(folder: Path) -> int:
     wrong = 0
     for name, check in CHECKS.items():
-        text = await asyncio.to_thread((folder / f"{name}.jsonl").read_text, encoding="utf-8")
+        path = folder / f"{name}.jsonl"
+        if not await asyncio.to_thread(path.exists):
+            continue
+        text = await asyncio.to_thread(path.read_text, encoding="utf-8")
         rows: Rows = [json.loads(line) for line in text.splitlines()]
         right = [*await check(rows)]
         print(f"{name}: {sum(right)} of {len(rows)} right", flush=True)
@@ -180,7 +269,10 @@ def main() -> None:
     """Try all; the exit status is 1 where any goes wrong."""
     parser = argparse.ArgumentParser(prog="benchmarks.found", description=__doc__)
     parser.add_argument("folder", type=Path)
-    sys.exit(bool(asyncio.run(_try(parser.parse_args().folder))))
+    folder: Path = parser.parse_args().folder
+    if "PACKETGATE_DATA" not in os.environ and (folder / "risk_public.jsonl").exists():
+        parser.error("set PACKETGATE_DATA to the folder of the data sets: risk_public.jsonl names tools of them")
+    sys.exit(bool(asyncio.run(_try(folder))))
 
 
 if __name__ == "__main__":
