@@ -20,6 +20,7 @@ from packetgate.connectors.serve.model_answers import answer_background, is_back
 from packetgate.connectors.serve.protocol import (
     MAX_NAME_CHARS,
     SERVED_MODEL,
+    AnswerEnd,
     AnswerFormat,
     AnswerRequest,
     ApiError,
@@ -98,9 +99,10 @@ class ServeEndpoint:
         )
 
     async def _background_answer(self, parsed: AnswerRequest) -> AsyncGenerator[Piece]:
+        limit = parsed.answer_limit()
         text, usage = await answer_background(parsed.wire_messages, self._model_source)
-        yield text
-        yield usage
+        yield limit.close(text)
+        yield AnswerEnd(usage, limit.is_cut)
 
     def _turn_answer(self, request: Request, client: str, parsed: AnswerRequest) -> AsyncGenerator[Piece]:
         history = parsed.history
@@ -115,7 +117,8 @@ class ServeEndpoint:
         if len(persona) > MAX_PERSONA_CHARS:
             raise ApiError(f"the system prompt has {len(persona):,} characters; the limit is {MAX_PERSONA_CHARS:,}")
         rights = rights.model_copy(update={"persona": persona})
-        incoming = IncomingRequest(owner, history[:-1], history[-1], last.words, last.files, rights)
+        limit = parsed.answer_limit()
+        incoming = IncomingRequest(owner, history[:-1], history[-1], last.words, last.files, rights, limit)
         return self._conversations.answer(incoming)
 
     def _log_client_tools(self, client: str, count: int) -> None:
@@ -201,14 +204,14 @@ async def _cancel_on_disconnect(request: Request, answer: Coroutine[Any, Any, Re
 
 
 async def _complete_response(answer: AnswerFormat, pieces: AsyncGenerator[Piece]) -> Response:
-    text, usage = "", TokenUsage()
+    text, end = "", AnswerEnd(TokenUsage())
     async with aclosing(pieces):
         async for piece in pieces:
             if isinstance(piece, str):
                 text += piece
             elif piece is not None:
-                usage = piece
-    return JSONResponse(answer.complete(text, usage))
+                end = piece
+    return JSONResponse(answer.complete(text, end))
 
 
 async def _events(answer: AnswerFormat, first: Piece, pieces: AsyncGenerator[Piece]) -> AsyncGenerator[str]:

@@ -9,7 +9,8 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from packetgate.connectors import rendering
-from packetgate.connectors.serve.protocol import HistoryMessage
+from packetgate.connectors.serve.answer_limit import AnswerLimit
+from packetgate.connectors.serve.protocol import AnswerEnd, HistoryMessage
 from packetgate.connectors.serve.threads import ConversationOwner, History, ThreadPoint, Threads, until_last_answer
 from packetgate.connectors.sessions import AnswerPiece, Sessions, SessionState
 from packetgate.connectors.turn import (
@@ -31,7 +32,7 @@ from packetgate.state.base import TokenUsage, new_id
 from packetgate.state.channels import BY_COMMAND, SwitchHints
 from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import ConfigError, RequestError
+from packetgate.state.errors import ConfigError, RequestError, SessionError
 from packetgate.state.events import StageFinished, StageStarted, StageStopped
 from packetgate.state.packet import CLIENT_SUPPLIED, CognitionPacket
 from packetgate.state.printing import fenced
@@ -49,7 +50,8 @@ SERVE_SWITCH_HINTS = SwitchHints(
     write=_SWITCH_HINT.format("writes"), execute=_SWITCH_HINT.format("commands"), **BY_COMMAND
 )
 WITHDRAWN = "\n\n[the above is withdrawn; this is the answer:]\n\n"
-DECIDED = "(Already decided; nothing was run again. The result was:)\n\n"
+DECIDED_ELSEWHERE = frozenset({Code.QUESTION_NOT_OPEN, Code.NOTHING_TO_CONTINUE})
+"""Codes of a reply whose question was decided, or whose turn ended, while the reply waited."""
 ID_DIGITS = 16
 """Number of random digits of a question's id at the end of its message. Nobody can guess the id."""
 
@@ -67,10 +69,12 @@ class IncomingRequest:
     """The text of the new message, without markers for its files."""
     files: tuple[Part, ...]
     rights: RoutingContext
+    limit: AnswerLimit
+    """Ends the answer; a question is shown whole."""
 
 
-Piece = str | None | TokenUsage
-"""A piece of the answer; None while the turn goes on without new text; the usage at the end."""
+Piece = str | None | AnswerEnd
+"""A piece of the answer; None while the turn goes on without new text; the end."""
 
 
 class ChatConversations:
@@ -83,18 +87,28 @@ class ChatConversations:
         self._threads = Threads(sessions.store)
 
     async def answer(self, request: IncomingRequest) -> AsyncGenerator[Piece]:
-        """Run the turn of a request and yield its answer. Raise InputError if the request cannot be used."""
-        point = await self._threads.find(request.owner, request.history)
-        state = await self._sessions.state(point.session) if point else None
-        if point and state and _is_decided(point, state) and point.reply == request.words:
-            yield DECIDED + state.packet.messages[-1].text
-            yield TokenUsage()
+        """Run the turn of a request and yield its answer. Raise InputError if the request cannot be used.
+
+        The same reply to a question may come several times at once: the first runs, and all get its answer.
+        """
+        for is_retry in (False, True):
+            point = await self._threads.find(request.owner, request.history)
+            state = await self._sessions.state(point.session) if point else None
+            if point and state and _is_decided(point, state) and point.reply == request.words:
+                yield request.limit.close(_answer_text(state.packet))
+                yield AnswerEnd(TokenUsage(), request.limit.is_cut)
+                return
+            session, turn = await self._turn(request, point, state)
+            try:
+                async for piece in self._answer_pieces(request, session, turn):
+                    yield piece
+            except SessionError as error:
+                if is_retry or isinstance(turn, Say) or error.code not in DECIDED_ELSEWHERE:
+                    raise
+                continue
+            if point and isinstance(turn, Reply):
+                await self._threads.record_reply(request.owner, request.history, point, request.words, accepted=True)
             return
-        session, turn = await self._turn(request, point, state)
-        async for piece in self._answer_pieces(request, session, turn):
-            yield piece
-        if point and isinstance(turn, Reply):
-            await self._threads.record_reply(request.owner, request.history, point, request.words, accepted=True)
 
     async def _turn(
         self, request: IncomingRequest, point: ThreadPoint | None, state: SessionState | None
@@ -165,7 +179,7 @@ class ChatConversations:
         return self._sessions.queue(session).locked() or await self._sessions.is_leased(session)
 
     async def _answer_pieces(self, request: IncomingRequest, session: str, turn: UserInput) -> AsyncGenerator[Piece]:
-        shown, aside, usage = "", "", TokenUsage()
+        shown, aside, asked, usage, limit = "", "", "", TokenUsage(), request.limit
         async with aclosing(run_turn(self._sessions, turn, session, request.rights)) as events:
             async for event in events:
                 match event:
@@ -175,19 +189,21 @@ class ChatConversations:
                         usage += spent
                     case AnswerPiece(text=text):
                         shown += text
-                        yield text
+                        yield limit.feed(text)
                     case SideTurnFinished(packet):
                         aside = f"{_answer_text(packet)}\n\n"
                     case Asked(question, packet):
-                        rest = _remaining_text(shown, aside + question_message(question))
+                        asked = question_message(question)
+                        rest = limit.close(_remaining_text(shown, aside + asked).removesuffix(asked))
+                        asked = f"\n\n{asked}" if limit.has_ended else asked
                         point = ThreadPoint(session, packet.header.packet_id, str(question.get("question_id", "")))
                     case Finished(packet):
-                        rest = _remaining_text(shown, _answer_text(packet))
+                        rest = limit.close(_remaining_text(shown, _answer_text(packet)))
                         point = ThreadPoint(session, packet.header.packet_id)
-        messages = (*request.history, request.message, HistoryMessage("assistant", shown + rest))
+        messages = (*request.history, request.message, HistoryMessage("assistant", limit.text + asked))
         await self._threads.record(request.owner, messages, point)  # before the client can continue from the answer
-        yield rest
-        yield usage
+        yield rest + asked
+        yield AnswerEnd(usage, limit.is_cut)
 
 
 def question_message(question: dict[str, Any]) -> str:

@@ -7,16 +7,23 @@ from hashlib import sha256
 from time import time
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from packetgate.connectors.serve.answer_limit import AnswerLimit
 from packetgate.state.base import TokenUsage, new_id, storable
 from packetgate.state.printing import compact_json
 
 SERVED_MODEL = "packetgate"
 MAX_NAME_CHARS = 256
-UNSUPPORTED = ("logprobs", "previous_response_id", "background", "conversation", "prompt")
-"""Fields that are refused if they are set."""
+UNSUPPORTED = (
+    *("audio", "function_call", "logit_bias", "logprobs", "modalities", "response_format", "tool_choice"),
+    *("top_logprobs", "web_search_options"),
+    *("background", "conversation", "max_tool_calls", "previous_response_id", "prompt"),  # of responses
+)
+"""Fields that are refused if they ask for something."""
+NOTHING_ASKED: tuple[Any, ...] = (None, False, 0, "", [], {}, "auto", "none", ["text"], {"type": "text"})
 
+TokenLimit = Annotated[int, Field(ge=1)]
 BoundedName = Annotated[str, Field(max_length=MAX_NAME_CHARS)]
 
 
@@ -69,6 +76,15 @@ def _marker(part: dict[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
+class AnswerEnd:
+    """The end of an answer."""
+
+    usage: TokenUsage
+    is_cut: bool = False
+    """Whether the answer was longer than the request allows."""
+
+
+@dataclass(frozen=True)
 class HistoryMessage:
     """One message of a conversation."""
 
@@ -96,6 +112,10 @@ class AnswerRequest(BaseModel):
         """Return the format of the answer."""
         raise NotImplementedError
 
+    def answer_limit(self) -> AnswerLimit:
+        """Return where the answer ends."""
+        raise NotImplementedError
+
     @property
     def history(self) -> tuple[HistoryMessage, ...]:
         """The messages of the user and the assistant, which identify a conversation."""
@@ -116,15 +136,15 @@ class AnswerRequest(BaseModel):
         if self.model != SERVED_MODEL:
             raise unknown_model(self.model)
         fields = self.model_extra or {}
-        names = [name for name in UNSUPPORTED if fields.get(name)]
-        text = fields.get("text")
-        formats = {
-            "response_format": fields.get("response_format"),
-            "text.format": text.get("format") if isinstance(text, dict) else None,
-        }
-        names += [name for name, form in formats.items() if form and form != {"type": "text"}]
-        if names:
-            raise ApiError(f"{names[0]} is not supported: leave it out", param=names[0], code="unsupported_parameter")
+        asked = {name: fields.get(name) for name in UNSUPPORTED}
+        if isinstance(text := fields.get("text"), dict):
+            asked["text.format"] = text.get("format")
+        if name := next((name for name, value in asked.items() if value not in NOTHING_ASKED), ""):
+            raise ApiError(f"{name} is not supported: leave it out", param=name, code="unsupported_parameter")
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value or []
 
 
 class ChatRequest(AnswerRequest):
@@ -132,7 +152,10 @@ class ChatRequest(AnswerRequest):
 
     messages: list[WireMessage] = Field(min_length=1)
     stream_options: dict[str, Any] | None = None
-    n: Annotated[int, Field(le=1)] | None = None
+    n: Annotated[int, Field(ge=1, le=1)] | None = None
+    stop: Annotated[list[BoundedName], Field(max_length=4), BeforeValidator(_as_list)] = []
+    max_tokens: TokenLimit | None = None
+    max_completion_tokens: TokenLimit | None = None
 
     @property
     def wire_messages(self) -> list[WireMessage]:
@@ -143,12 +166,18 @@ class ChatRequest(AnswerRequest):
         """Return a chat completion."""
         return _ChatCompletionFormat(with_usage=bool((self.stream_options or {}).get("include_usage")))
 
+    def answer_limit(self) -> AnswerLimit:
+        """Return where the answer ends."""
+        limits = [limit for limit in (self.max_tokens, self.max_completion_tokens) if limit]
+        return AnswerLimit(tuple(filter(None, self.stop)), min(limits, default=None))
+
 
 class ResponsesRequest(AnswerRequest):
     """A request for a response."""
 
     input: str | list[dict[str, Any]] = Field(min_length=1)
     instructions: str | None = None
+    max_output_tokens: TokenLimit | None = None
 
     @cached_property
     def wire_messages(self) -> list[WireMessage]:
@@ -160,6 +189,10 @@ class ResponsesRequest(AnswerRequest):
     def answer_format(self) -> "AnswerFormat":
         """Return a response."""
         return _ResponseFormat(self.instructions)
+
+    def answer_limit(self) -> AnswerLimit:
+        """Return where the answer ends."""
+        return AnswerLimit(max_tokens=self.max_output_tokens)
 
 
 def unknown_model(name: str) -> ApiError:
@@ -192,10 +225,10 @@ class _ChatCompletionFormat:
     def __init__(self, *, with_usage: bool) -> None:
         self._id, self._created, self._with_usage = f"chatcmpl-{new_id()}", int(time()), with_usage
 
-    def complete(self, text: str, usage: TokenUsage) -> dict[str, Any]:
+    def complete(self, text: str, end: AnswerEnd) -> dict[str, Any]:
         message = {"role": "assistant", "content": text, "refusal": None}
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
-        return self._object("chat.completion", [choice], usage)
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(end)}
+        return self._object("chat.completion", [choice], end.usage)
 
     def begin(self) -> str:
         return self._chunk({"role": "assistant", "content": ""})
@@ -203,9 +236,9 @@ class _ChatCompletionFormat:
     def piece(self, text: str) -> str:
         return self._chunk({"content": text})
 
-    def end(self, usage: TokenUsage) -> str:
-        usage_event = sse_event(self._object("chat.completion.chunk", [], usage))
-        return self._chunk({}, "stop") + (usage_event if self._with_usage else "") + "data: [DONE]\n\n"
+    def end(self, end: AnswerEnd) -> str:
+        usage_event = sse_event(self._object("chat.completion.chunk", [], end.usage))
+        return self._chunk({}, _finish_reason(end)) + (usage_event if self._with_usage else "") + "data: [DONE]\n\n"
 
     def failed(self, error: ApiError) -> str:
         return sse_event(error.body)
@@ -233,8 +266,8 @@ class _ResponseFormat:
         self._instructions = instructions
         self._events, self._text = 0, ""
 
-    def complete(self, text: str, usage: TokenUsage) -> dict[str, Any]:
-        return self._object("completed", text, usage)
+    def complete(self, text: str, end: AnswerEnd) -> dict[str, Any]:
+        return self._object("incomplete" if end.is_cut else "completed", text, end.usage)
 
     def begin(self) -> str:
         return (
@@ -247,12 +280,14 @@ class _ResponseFormat:
         self._text += text
         return self._part_event("response.output_text.delta", delta=text, logprobs=[])
 
-    def end(self, usage: TokenUsage) -> str:
+    def end(self, end: AnswerEnd) -> str:
+        response = self.complete(self._text, end)
+        status = response["status"]
         return (
             self._part_event("response.output_text.done", text=self._text, logprobs=[])
             + self._part_event("response.content_part.done", part=_text_part(self._text))
-            + self._event("response.output_item.done", output_index=0, item=self._message("completed", self._text))
-            + self._event("response.completed", response=self._object("completed", self._text, usage))
+            + self._event("response.output_item.done", output_index=0, item=self._message(status, self._text))
+            + self._event(f"response.{status}", response=response)
         )
 
     def failed(self, error: ApiError) -> str:
@@ -277,7 +312,8 @@ class _ResponseFormat:
             "created_at": self._created,
             "model": SERVED_MODEL,
             "status": status,
-            "output": [self._message("completed", text)] if status == "completed" else [],
+            "output": [self._message(status, text)] if usage else [],
+            "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
             "parallel_tool_calls": False,
             "tool_choice": "auto",
             "tools": [],
@@ -292,6 +328,10 @@ class _ResponseFormat:
                 "total_tokens": usage.input_tokens + usage.output_tokens,
             },
         }
+
+
+def _finish_reason(end: AnswerEnd) -> str:
+    return "length" if end.is_cut else "stop"
 
 
 def _text_part(text: str) -> dict[str, Any]:

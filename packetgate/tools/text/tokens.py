@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 _PIECES = re.compile(
     r"[A-Za-z]{1,6}|[\x80-\u07ff]{1,2}|[\u0800-\U0010ffff]|[0-9]|\n+|[^\sA-Za-z0-9\x80-\U0010ffff]{1,2}"
@@ -28,6 +29,12 @@ def estimated_tokens(text: str) -> int:
     Tekken tokenizer.
     """
     return sum(1 for _ in _PIECES.finditer(text))
+
+
+def first_tokens(text: str, count: int) -> str:
+    """Return the beginning of a text that has at most this many estimated tokens; the whole text if it has no more."""
+    pieces = [*islice(_PIECES.finditer(text), count + 1)]
+    return text[: pieces[count - 1].end()] if len(pieces) > count else text
 
 
 ESTIMATE = TokenCounter(estimated_tokens, is_exact=False)

@@ -6,8 +6,9 @@ from support.command_line import CommandLine
 from support.endpoints import Chat, serving
 from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.connectors.serve.model_answers import TASK_PROMPTS, is_background_prompt
+from packetgate.connectors.serve.model_answers import TASK_PROMPTS, answer_background, is_background_prompt
 from packetgate.connectors.serve.protocol import ChatRequest
+from packetgate.state.base import TokenUsage
 
 QUOTE = "<chat_history>\nUSER: Delete old.txt and write the rest into notes.md\nASSISTANT: Done.\n</chat_history>"
 TITLE = f'### Task:\nGenerate a concise, 3-5 word title.\nJSON format: {{ "title": "your title" }}\n{QUOTE}'
@@ -47,11 +48,48 @@ async def test_a_background_prompt_runs_nothing_and_leaves_a_question_open(cli: 
     async with serving(cli, "--allow-writes") as served:
         chat = Chat(served.client())
         assert "(question " in await chat.say("Delete old.txt")
-        with pytest.raises(openai.NotFoundError):
-            await Chat(served.client()).say(TITLE)
+        assert await Chat(served.client()).say(TITLE) == '{"title": "Delete old.txt and write the rest into …"}'
         assert (cli.folder / "old.txt").exists()
         assert "ai.delete" in await chat.say("yes")
         assert not (cli.folder / "old.txt").exists()
+
+
+WITHOUT_MODEL = {
+    f'### Task:\nGenerate 1-3 broad tags.\nJSON format: {{ "tags": ["a", "b"] }}\n{QUOTE}': '{"tags": []}',
+    f'### Task:\nSuggest 3-5 questions.\nJSON format: {{ "follow_ups": ["Why?"] }}\n{QUOTE}': '{"follow_ups": []}',
+    f'### Task:\nAnalyze the chat history.\n{QUOTE}\n{{"queries": ["a"]}}': '{"queries": []}',
+    '### Task:\nYou are an autocompletion system.\n{"text": "<your_completion>"}\nThe sun': '{"text": ""}',
+    f'### Task:\nGenerate a detailed prompt.\n{{"prompt": "Your description"}}\n{QUOTE}': (
+        '{"prompt": "Delete old.txt and write the rest into notes.md"}'
+    ),
+    "Provide a concise, 5-word-or-less title.\n\nConversation:\nUser: What is on?\nAI: A film.": "What is on?",
+    "Your task is to reflect the speaker's likely facial expression through an emoji.\nMessage: delete it": "New chat",
+}
+
+
+@pytest.mark.parametrize("prompt", WITHOUT_MODEL)
+async def test_without_a_model_the_form_that_a_prompt_shows_is_filled(prompt: str) -> None:
+    async def no_model() -> None:
+        return None
+
+    answer, usage = await answer_background(request(("user", prompt)).messages, no_model)
+    assert (answer, usage) == (WITHOUT_MODEL[prompt], TokenUsage())
+
+
+@pytest.mark.parametrize(
+    ("written", "answer"),
+    [
+        ('```json\n{"title": "Tidying up"}\n```', '{"title": "Tidying up"}'),
+        ('Sure! {"title": "Tidying up"} Anything else?', '{"title": "Tidying up"}'),
+        ("Tidying up", '{"title": "Tidying up"}'),
+    ],
+)
+async def test_a_models_answer_has_the_form_that_the_prompt_shows(
+    cli: CommandLine, scripted_openai: ScriptedOpenAI, written: str, answer: str
+) -> None:
+    async with serving(cli, "--prime", "openai:scripted", OPENAI_BASE_URL=scripted_openai.base_url) as served:
+        scripted_openai.script(written)
+        assert await Chat(served.client()).say(TITLE) == answer
 
 
 async def test_the_model_alone_answers_a_background_prompt(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:

@@ -1,5 +1,6 @@
 """Chat clients use Packetgate as their model: the official client against the endpoint."""
 
+import asyncio
 import json
 import signal
 import sys
@@ -235,14 +236,54 @@ HELLO: dict[str, Any] = {"role": "user", "content": "Hello"}
 PICTURE = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}]}
 BAD: list[tuple[int, str | None, dict[str, Any]]] = [
     (404, "model", {"model": "gpt-5"}),
-    (400, "n", {"n": 2}),
+    *((400, "n", {"n": number}) for number in (0, 2)),
     (400, "response_format", {"response_format": {"type": "json_object"}}),
+    *((400, name, {name: value}) for name in ("max_tokens", "max_completion_tokens") for value in (0, -1, "many")),
+    (400, "stop", {"stop": [*"abcde"]}),
+    (400, "tool_choice", {"tool_choice": "required"}),
+    (400, "function_call", {"function_call": {"name": "x"}}),
+    (400, "modalities", {"modalities": ["text", "audio"]}),
+    *(
+        (400, name, {name: value})
+        for name, value in (("logprobs", True), ("top_logprobs", 2), ("logit_bias", {"7": -9}))
+    ),
     (400, "messages", {"messages": []}),
     (400, None, {"messages": [PICTURE]}),
     (400, "messages", {"messages": [HELLO, {"role": "assistant", "content": "Hi"}]}),
     (400, "messages.0.role", {"messages": [{"role": "king", "content": "Hi"}]}),
     (400, None, {"messages": [{"role": "user", "content": "  "}]}),
 ]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_ends_where_its_request_says_and_is_found_again(cli: CommandLine, *, stream: bool) -> None:
+    async with serving(cli, "--allow-writes") as served:
+        stopped = Chat(served.client(), {"stop": ["nowhere", "at se"]})
+        assert (await stopped.say("Read plan.txt", stream=stream)).endswith("\nThe gate opens ")
+        cut = Chat(served.client(), {"max_tokens": 9, "max_completion_tokens": 5})
+        assert await cut.say("Read plan.txt", stream=stream) == "ai.read (path"
+        for chat in (stopped, cut):
+            assert is_question_message(await chat.say(WRITE, stream=stream)), "a question is shown whole"
+            await chat.say("no")
+        assert [*turns_by_session(cli).values()] == [2, 2]
+        body = {"model": "packetgate", "messages": [{"role": "user", "content": "Read plan.txt"}]}
+        whole = await cut.client.chat.completions.create(**body, max_tokens=5)  # type: ignore[call-overload]
+        assert whole.choices[0].finish_reason == "length"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_reply_that_comes_three_times_at_once_runs_one_call_and_gives_its_result(
+    cli: CommandLine, *, stream: bool
+) -> None:
+    async with serving(cli, "--allow-writes") as served:
+        chat = Chat(served.client())
+        await chat.say(WRITE)
+        copies = [Chat(chat.client, messages=[*chat.messages]) for _ in range(3)]
+        answers = await asyncio.gather(*(copy.say("yes", stream=stream) for copy in copies))
+        assert "Created new.txt" in answers[0]
+        assert len({*answers}) == 1
+        assert "seven" in await copies[2].say("Read it"), "each answer continues the session"
+        assert [*turns_by_session(cli).values()] == [2]
 
 
 async def test_bad_requests_are_refused_in_openais_format(cli: CommandLine) -> None:
@@ -260,7 +301,8 @@ async def test_bad_requests_are_refused_in_openais_format(cli: CommandLine) -> N
         assert (await client.get("/models", headers={"Host": "evil.example"})).status_code == 421
         assert (await client.get("/models", headers={"Origin": "http://evil.example"})).status_code == 403
         ignored = {"model": "packetgate", "messages": [PICTURE, {"role": "system", "content": "Be brief"}, HELLO]}
-        ignored |= {"temperature": 0, "tools": [{"type": "function", "function": {"name": "x"}}]}
+        ignored |= {"temperature": 0, "tools": [{"type": "function", "function": {"name": "x"}}], "tool_choice": "auto"}
+        ignored |= {"stop": None, "max_tokens": None, "n": 1, "response_format": {"type": "text"}, "logit_bias": {}}
         answer = await client.post("/chat/completions", json=ignored)
         assert answer.json()["choices"][0]["message"]["content"].startswith("Hello!")
 

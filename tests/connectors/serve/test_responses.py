@@ -53,12 +53,27 @@ async def test_the_error_of_a_bad_request_names_the_field(cli: CommandLine) -> N
         ("input", {"input": []}),
         ("messages", {"input": [{"role": "assistant", "content": "Hi"}]}),
         ("background", {"background": True}),
+        ("max_output_tokens", {"max_output_tokens": 0}),
+        ("tool_choice", {"tool_choice": {"type": "function", "name": "x"}}),
         ("text.format", {"text": {"format": {"type": "json_object"}}}),
     ]
     async with serving(cli) as served, httpx2.AsyncClient(base_url=served.url, timeout=60) as client:
         for param, fields in bad:
             answer = await client.post("/responses", json={"model": "packetgate", "input": "Hello", **fields})
             assert (answer.is_client_error, answer.json()["error"]["param"]) == (True, param), answer.text
+
+
+async def test_a_response_beyond_its_tokens_is_incomplete(cli: CommandLine) -> None:
+    async with serving(cli) as served:
+        client = served.client()
+        whole = await client.responses.create(model="packetgate", input="Read plan.txt", max_output_tokens=5)
+        async with client.responses.stream(model="packetgate", input="Read plan.txt", max_output_tokens=5) as events:
+            last = [event async for event in events][-1]
+    assert last.type == "response.incomplete"
+    for response in (whole, last.response):
+        assert response.incomplete_details is not None
+        assert response.incomplete_details.reason == "max_output_tokens"
+        assert (response.status, response.output_text) == ("incomplete", "ai.read (path")
 
 
 async def test_a_clients_tools_are_ignored_and_logged_once(cli: CommandLine, caplog: pytest.LogCaptureFixture) -> None:
