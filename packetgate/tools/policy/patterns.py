@@ -27,7 +27,8 @@ from urllib.parse import unquote
 
 ANYTHING = "**"
 _FOLDER = "/**"
-_MAX_DEPTH = 8
+_MAX_DEPTH, _MAX_JSON_DEPTH = 100, 8
+"""Deepest part of a value that is compared, and deepest list or object that is compared as JSON."""
 _DECODINGS = 3
 """Number of decoding rounds for a value: some programs decode twice by mistake."""
 _MAX_PATH = 4096
@@ -230,6 +231,12 @@ def _leaves_folder(text: str) -> bool:
 
 def _texts(value: Any, depth: int = 0) -> Iterator[str]:
     """Yield a value, its elements and names, and the paths and addresses in its texts."""
+    if isinstance(value, dict | list):
+        if depth <= _MAX_JSON_DEPTH:
+            yield _text_of(value)
+        for inner in (*value, *value.values()) if isinstance(value, dict) else value:
+            yield from _texts(inner, depth + 1) if depth < _MAX_DEPTH else ()
+        return
     text = _text_of(value)
     yield text
     if isinstance(value, str) and len(text) <= _MAX_PATH:
@@ -237,9 +244,6 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
             for word in dict.fromkeys(_SEPARATORS.split(form)):
                 parts = dict.fromkeys([word, *_QUERY_MARKS.split(word)])
                 yield from (part for part in parts if part != text and _PLACE_MARKS.search(part))
-    if depth < _MAX_DEPTH and isinstance(value, dict | list):
-        for inner in (*value, *value.values()) if isinstance(value, dict) else value:
-            yield from _texts(inner, depth + 1)
 
 
 def _forms(text: str) -> set[str]:

@@ -70,6 +70,17 @@ def test_other_paths_are_not_denied():
     assert not any(may_fit(value, "secret/*") for value in ["notes/a.txt", "secrets/a.txt", "a/secret", "", 5, None])
 
 
+def test_a_value_at_any_depth_that_runs_unasked_is_compared() -> None:
+    path: Any = "notes/../secret/a.txt"
+    amount: Any = 900
+    for _ in range(45):
+        path, amount = {"a": [path]}, {"a": [amount]}
+    assert may_fit(path, "secret/**")
+    assert may_fit(amount, "> 500")
+    assert not may_fit(path, "private/**")
+    assert not may_fit(amount, "< 500")
+
+
 @pytest.mark.parametrize("name", ["link.txt", "folder"])
 def test_a_link_is_denied_and_not_allowed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
