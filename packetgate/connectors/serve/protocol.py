@@ -16,10 +16,10 @@ from packetgate.state.printing import compact_json
 SERVED_MODEL = "packetgate"
 MAX_NAME_CHARS = 256
 UNSUPPORTED = (
-    *("audio", "function_call", "logit_bias", "logprobs", "modalities", "response_format", "tool_choice"),
-    *("top_logprobs", "web_search_options"),
-    *("background", "conversation", "max_tool_calls", "previous_response_id", "prompt"),  # of responses
-)
+    "audio background conversation format function_call grammar guided_choice guided_grammar guided_json guided_regex"
+    " json_schema logit_bias logprobs max_tool_calls modalities previous_response_id prompt response_format tool_choice"
+    " top_logprobs web_search_options"
+).split()
 """Fields that are refused if they ask for something."""
 NOTHING_ASKED: tuple[Any, ...] = (None, False, 0, "", [], {}, "auto", "none", ["text"], {"type": "text"})
 
@@ -92,6 +92,10 @@ class HistoryMessage:
     text: str
 
 
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value or []
+
+
 class AnswerRequest(BaseModel):
     """Fields that both formats share."""
 
@@ -102,6 +106,10 @@ class AnswerRequest(BaseModel):
     tools: list[Any] | None = None
     user: BoundedName | None = None
     safety_identifier: BoundedName | None = None
+    stop: Annotated[list[BoundedName], Field(max_length=4), BeforeValidator(_as_list)] = []
+    max_tokens: TokenLimit | None = None
+    max_completion_tokens: TokenLimit | None = None
+    max_output_tokens: TokenLimit | None = None
 
     @property
     def wire_messages(self) -> list[WireMessage]:
@@ -114,7 +122,8 @@ class AnswerRequest(BaseModel):
 
     def answer_limit(self) -> AnswerLimit:
         """Return where the answer ends."""
-        raise NotImplementedError
+        limits = (self.max_tokens, self.max_completion_tokens, self.max_output_tokens)
+        return AnswerLimit(tuple(filter(None, self.stop)), min(filter(None, limits), default=None))
 
     @property
     def history(self) -> tuple[HistoryMessage, ...]:
@@ -143,19 +152,12 @@ class AnswerRequest(BaseModel):
             raise ApiError(f"{name} is not supported: leave it out", param=name, code="unsupported_parameter")
 
 
-def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value or []
-
-
 class ChatRequest(AnswerRequest):
     """A request for a chat completion."""
 
     messages: list[WireMessage] = Field(min_length=1)
     stream_options: dict[str, Any] | None = None
     n: Annotated[int, Field(ge=1, le=1)] | None = None
-    stop: Annotated[list[BoundedName], Field(max_length=4), BeforeValidator(_as_list)] = []
-    max_tokens: TokenLimit | None = None
-    max_completion_tokens: TokenLimit | None = None
 
     @property
     def wire_messages(self) -> list[WireMessage]:
@@ -166,18 +168,12 @@ class ChatRequest(AnswerRequest):
         """Return a chat completion."""
         return _ChatCompletionFormat(with_usage=bool((self.stream_options or {}).get("include_usage")))
 
-    def answer_limit(self) -> AnswerLimit:
-        """Return where the answer ends."""
-        limits = [limit for limit in (self.max_tokens, self.max_completion_tokens) if limit]
-        return AnswerLimit(tuple(filter(None, self.stop)), min(limits, default=None))
-
 
 class ResponsesRequest(AnswerRequest):
     """A request for a response."""
 
     input: str | list[dict[str, Any]] = Field(min_length=1)
     instructions: str | None = None
-    max_output_tokens: TokenLimit | None = None
 
     @cached_property
     def wire_messages(self) -> list[WireMessage]:
@@ -189,10 +185,6 @@ class ResponsesRequest(AnswerRequest):
     def answer_format(self) -> "AnswerFormat":
         """Return a response."""
         return _ResponseFormat(self.instructions)
-
-    def answer_limit(self) -> AnswerLimit:
-        """Return where the answer ends."""
-        return AnswerLimit(max_tokens=self.max_output_tokens)
 
 
 def unknown_model(name: str) -> ApiError:

@@ -242,6 +242,7 @@ BAD: list[tuple[int, str | None, dict[str, Any]]] = [
     (400, "stop", {"stop": [*"abcde"]}),
     (400, "tool_choice", {"tool_choice": "required"}),
     (400, "function_call", {"function_call": {"name": "x"}}),
+    (400, "guided_json", {"guided_json": {"type": "object"}}),
     (400, "modalities", {"modalities": ["text", "audio"]}),
     *(
         (400, name, {name: value})
