@@ -26,12 +26,13 @@ TASK_PROMPTS = (
     "### Task:\nSuggest ",  # Open WebUI: follow-up questions
     "### Task:\nAnalyze ",  # Open WebUI: search queries
     "### Task:\nYou are an autocompletion system",  # Open WebUI
+    "Create a concise, 3-5 word title with an emoji",  # Open WebUI until 0.5
     "Your task is to reflect the speaker's likely facial expression",  # Open WebUI: an emoji
     "You have been provided with a set of responses from various models",  # Open WebUI: several answers made one
     "Query: History:\n",  # Open WebUI: a choice of its own tools
     "Provide a concise, 5-word-or-less title",  # LibreChat
-    "Analyze this conversation and provide:",  # LibreChat
-    "Please generate a concise title",  # LibreChat
+    "Analyze this conversation and provide:\n1. The detected language",  # LibreChat
+    "Please generate a concise title (max 40 characters)",  # LibreChat
     "Generate a title for this conversation",  # opencode
 )
 MAX_OUTPUT_TOKENS = 500
