@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from packetgate.tools.text.tokens import first_tokens
+from packetgate.tools.text.tokens import estimated_tokens, first_tokens
 
 
 @dataclass
@@ -20,6 +20,8 @@ class AnswerLimit:
     """Whether the answer had more tokens."""
     _held: str = ""
     """The end of the text, which may be the beginning of a stop sequence."""
+    _sure_chars: int = 0
+    """Length of a text that cannot have too many tokens, because a token has at least one character."""
 
     @property
     def has_ended(self) -> bool:
@@ -47,9 +49,10 @@ class AnswerLimit:
 
     def _pass_on(self, text: str) -> str:
         whole = shown = self.text + text
-        if self.max_tokens is not None and len(whole) > self.max_tokens:  # a token has at least one character
+        if self.max_tokens is not None and len(whole) > self._sure_chars:
             shown = first_tokens(whole, self.max_tokens)
             self.is_cut = len(shown) < len(whole.rstrip())
+            self._sure_chars = len(whole) + self.max_tokens - estimated_tokens(shown)
         added = (shown if self.is_cut else whole)[len(self.text) :]
         self.text += added
         return added
