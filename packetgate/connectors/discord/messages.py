@@ -138,7 +138,7 @@ def split_message(text: str, limit: int = MESSAGE_CHARS) -> list[str]:
     longest, marks_left = limit - 2 * FENCE_CHARS - 3, text.count("```")
     pieces = re.compile(rf".{{1,{longest}}}(?:\s|$)|.{{{longest}}}")
     for line in text.split("\n"):
-        quote = _QUOTE.search(line)[0]  # type: ignore[index]  # it may be empty
+        quote = _QUOTE.findall(line)[0]  # it may be empty
         if opening and ">" in closing and ">" not in quote:
             current, opening = f"{current}\n{closing}", ""
         for part in pieces.findall(line) or [""]:
