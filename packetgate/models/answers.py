@@ -25,6 +25,7 @@ from langchain_core.runnables.config import (
     var_child_runnable_config,
 )
 
+from packetgate.models.echoes import ONLY_ECHOES, EchoFilter
 from packetgate.models.links import LinkFilter
 from packetgate.models.model import HIDDEN, PICTURES_REFUSED, ChatCaller, Model, ModelAnswer, OfferedTool, was_cut_off
 from packetgate.models.pictures import picture_names
@@ -44,6 +45,25 @@ from packetgate.state.private_names import is_streaming_handler
 
 PICTURES_NOT_SHOWN = "\n\n[Not shown to {}, only named: {}.]"
 CUT_OFF = "\n\n[Cut off at {:,} tokens: raise answer_max_tokens for longer answers.]"
+
+
+class _AnswerFilter:
+    """Removes markup and sentences of the prompts from a streamed answer, and makes its links inert."""
+
+    def __init__(self, user_words: str, messages: Sequence[BaseMessage]) -> None:
+        self.markup, self._links = MarkupFilter(user_words), LinkFilter(user_words)
+        self._echoes = EchoFilter(one.text for one in messages if one.type != "system")
+
+    def feed(self, text: str) -> str:
+        return self._links.feed(self._echoes.feed(self.markup.feed(text)))
+
+    def close(self) -> str:
+        return self._links.feed(self._echoes.feed(self.markup.close()) + self._echoes.close()) + self._links.close()
+
+    @property
+    def substitute(self) -> str:
+        """What is shown in place of an answer without text; empty if there is text."""
+        return ("" if self._echoes.has_text else ONLY_ECHOES) if self.markup.text else ONLY_MARKUP
 
 
 class _TextStreamer(BaseChatModel):
@@ -120,24 +140,24 @@ async def complete(
     async def texts() -> AsyncIterator[str]:
         nonlocal written, usage, problem
         thought_limit = model.thoughts.token_limit
-        markup, links = MarkupFilter(user_words), LinkFilter(user_words)
+        shown = _AnswerFilter(user_words, messages)
         while not pieces:
             try:
                 async for piece in stream(model.chat, messages, options | {"max_tokens": max_tokens + thought_limit}):
                     pieces.append(piece)
-                    yield links.feed(markup.feed(piece.text))
+                    yield shown.feed(piece.text)
                 break
             except DecisionError as error:
                 if pieces:
                     raise
                 thought_limit = smaller_token_limit(thought_limit, error)
-        yield links.feed(markup.close()) + links.close()
+        yield shown.close()
         if not pieces:
             raise DecisionError(f"{model.label} returned no text")
         answer = join_pieces(pieces)
         written, usage, cut_off = answer.text, usage_of(answer), was_cut_off(answer)
         model.thoughts.record(usage.thought_tokens)
-        if not markup.text and ended_within_thought(markup.text, usage, cut_off=cut_off):
+        if not shown.markup.text and ended_within_thought("", usage, cut_off=cut_off):
             raise cut_off_in_thought(model.label, model.thoughts, usage)
         if not written.strip():
             raise DecisionError(f"{model.label} returned no text", usage)
@@ -146,7 +166,7 @@ async def complete(
         ending = PICTURES_NOT_SHOWN.format(model.name, ", ".join(names)) if names else ""
         ending += CUT_OFF.format(max_tokens) if cut_off else ""
         written += ending
-        yield ("" if markup.text else ONLY_MARKUP) + ending
+        yield shown.substitute + ending
 
     message = await _stream_texts(model.chat, texts, pieces)
     return ModelAnswer(written, usage, message_id=message.id, problem=problem)
@@ -169,17 +189,17 @@ def streaming_caller(user_words: str) -> ChatCaller:
         pieces: list[AIMessage] = []
 
         async def texts() -> AsyncIterator[str]:
-            markup, links = MarkupFilter(user_words), LinkFilter(user_words)
+            shown = _AnswerFilter(user_words, messages)
             async for piece in stream(chat, messages, options, first_timeout_s=timeout_of(chat)):
                 pieces.append(piece)
                 if not _has_calls(pieces):
-                    yield links.feed(markup.feed(piece.text))
+                    yield shown.feed(piece.text)
             if not _has_calls(pieces):
-                yield links.feed(markup.close()) + links.close()
+                yield shown.close()
 
-        shown = await _stream_texts(chat, texts, pieces)
+        streamed = await _stream_texts(chat, texts, pieces)
         answer = join_pieces(pieces)
-        answer.id = shown.id
+        answer.id = streamed.id
         return answer
 
     return ask

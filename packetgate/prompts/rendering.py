@@ -15,11 +15,10 @@ def render(name: str, **fields: str) -> str:
     return _template(name).substitute(fields)
 
 
-def load_prompts() -> None:
-    """Read all prompts, so that `render` reads no file on an event loop."""
-    for file in files(__package__).iterdir():
-        if file.name.endswith(".md"):
-            _template(file.name.removesuffix(".md"))
+def load_prompts() -> list[str]:
+    """Return all templates. Afterwards `render` reads no file, as on an event loop it must not."""
+    names = [file.name for file in files(__package__).iterdir()]
+    return [_template(name.removesuffix(".md")).template for name in names if name.endswith(".md")]
 
 
 @cache
