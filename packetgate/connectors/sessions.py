@@ -53,6 +53,41 @@ class AnswerPiece:
     """Pieces of one message have the same id."""
 
 
+class ShownText:
+    """The text of a turn that its reader has seen. Text before a call stays; the answer is a paragraph after it."""
+
+    def __init__(self, withdrawn: str) -> None:
+        """`withdrawn`: a note between the beginning of an answer that broke off and the answer in its place."""
+        self._withdrawn = withdrawn
+        self.text = ""
+        self._message_id = self._message = ""  # the message that the answer may continue
+        self._answers = False
+
+    def start_stage(self, stage: str) -> None:
+        """Take note of a stage: text that no answer follows was before a call."""
+        self._answers = self._answers or stage == LAST_STAGE
+        if not self._answers:
+            self._message = ""
+
+    def add(self, piece: AnswerPiece) -> str:
+        """Return the text to show for a piece."""
+        text = piece.text
+        if piece.message_id != self._message_id:
+            self._message_id, self._message = piece.message_id, ""
+            text = f"\n\n{text}" if self.text else text
+        self._message += piece.text
+        self.text += text
+        return text
+
+    def rest(self, answer: str) -> str:
+        """Return what of the complete answer is still to be shown."""
+        if not self._message:
+            return f"\n\n{answer}" if self.text else answer
+        if answer.startswith(self._message.rstrip()):
+            return answer[len(self._message) :]
+        return self._withdrawn + answer
+
+
 @dataclass(frozen=True)
 class SessionState:
     """The state of a session: the packet of the last turn (blank without a turn), and the open question."""

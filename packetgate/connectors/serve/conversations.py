@@ -12,7 +12,7 @@ from packetgate.connectors import rendering
 from packetgate.connectors.serve.answer_limit import AnswerLimit
 from packetgate.connectors.serve.protocol import AnswerEnd, HistoryMessage
 from packetgate.connectors.serve.threads import ConversationOwner, History, ThreadPoint, Threads, until_last_answer
-from packetgate.connectors.sessions import AnswerPiece, Sessions, SessionState
+from packetgate.connectors.sessions import AnswerPiece, Sessions, SessionState, ShownText
 from packetgate.connectors.turn import (
     Asked,
     Continue,
@@ -179,26 +179,27 @@ class ChatConversations:
         return self._sessions.queue(session).locked() or await self._sessions.is_leased(session)
 
     async def _answer_pieces(self, request: IncomingRequest, session: str, turn: UserInput) -> AsyncGenerator[Piece]:
-        shown, aside, asked, usage, limit = "", "", "", TokenUsage(), request.limit
+        shown, aside, asked, usage, limit = ShownText(WITHDRAWN), "", "", TokenUsage(), request.limit
         async with aclosing(run_turn(self._sessions, turn, session, request.rights)) as events:
             async for event in events:
                 match event:
                     case Waiting() | StageStarted():
+                        if isinstance(event, StageStarted):
+                            shown.start_stage(event.stage)
                         yield None
                     case StageFinished(usage=spent) | StageStopped(usage=spent):
                         usage += spent
-                    case AnswerPiece(text=text):
-                        shown += text
-                        yield limit.feed(text)
+                    case AnswerPiece():
+                        yield limit.feed(shown.add(event))
                     case SideTurnFinished(packet):
                         aside = f"{_answer_text(packet)}\n\n"
                     case Asked(question, packet):
                         asked = question_message(question)
-                        rest = limit.close(_remaining_text(shown, aside + asked).removesuffix(asked))
+                        rest = limit.close(shown.rest(aside + asked).removesuffix(asked))
                         asked = f"\n\n{asked}" if limit.has_ended else asked
                         point = ThreadPoint(session, packet.header.packet_id, str(question.get("question_id", "")))
                     case Finished(packet):
-                        rest = limit.close(_remaining_text(shown, _answer_text(packet)))
+                        rest = limit.close(shown.rest(_answer_text(packet)))
                         point = ThreadPoint(session, packet.header.packet_id)
         messages = (*request.history, request.message, HistoryMessage("assistant", limit.text + asked))
         await self._threads.record(request.owner, messages, point)  # before the client can continue from the answer
@@ -224,12 +225,6 @@ def question_message(question: dict[str, Any]) -> str:
 def is_question_message(text: str) -> bool:
     """Whether a message ends with the id marker of a question."""
     return _MARK.search(text) is not None
-
-
-def _remaining_text(shown: str, complete: str) -> str:
-    if complete.startswith(shown):
-        return complete.removeprefix(shown)
-    return "" if shown.strip() == complete.strip() else WITHDRAWN + complete
 
 
 def _answer_text(packet: CognitionPacket) -> str:

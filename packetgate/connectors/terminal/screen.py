@@ -15,7 +15,7 @@ from rich.text import Text
 
 from packetgate.connectors import rendering
 from packetgate.connectors.running import InterruptedReadError
-from packetgate.connectors.sessions import AnswerPiece, Sessions
+from packetgate.connectors.sessions import AnswerPiece, Sessions, ShownText
 from packetgate.connectors.terminal.reading import LineReader, is_at_terminal, reader
 from packetgate.connectors.turn import (
     RESUMING,
@@ -97,29 +97,9 @@ async def only_open_session(sessions: Sessions, shown: LastQuestion) -> str:
     raise InputError(f"{reason}; name the session: packetgate answer yes --session NAME")
 
 
-class _StreamedAnswer:
-    """Prints an answer, also while the model writes it, without control characters."""
-
-    def __init__(self) -> None:
-        self._shown = ""
-
-    def add(self, text: str) -> None:
-        self._shown += printable(text)
-        sys.stdout.write(printable(text))
-        sys.stdout.flush()
-
-    def finish(self, answer: str) -> None:
-        """Print the rest; if the final answer differs from the streamed text, print a note and the complete answer."""
-        answer = printable(answer).rstrip()
-        if not answer.startswith(self._shown.rstrip()):
-            self.add(_WITHDRAWN)
-            self._shown = ""
-        self.add(answer[len(self._shown) :])
-        self.end()
-
-    def end(self) -> None:
-        if self._shown and not self._shown.endswith("\n"):
-            self.add("\n")
+def _write(text: str) -> None:
+    sys.stdout.write(printable(text))
+    sys.stdout.flush()
 
 
 @dataclass
@@ -224,7 +204,7 @@ class Terminal:
 
     async def _until_end(self, turn: UserInput) -> Asked | Finished:
         streams = sys.stdout.isatty() and not self.as_json
-        answer = _StreamedAnswer()
+        shown = ShownText(_WITHDRAWN)
         async with aclosing(run_turn(self.sessions, turn, self.session, self.context)) as events:
             with Status("", console=rendering.console(stderr=True)) as status:
                 try:
@@ -234,6 +214,7 @@ class Terminal:
                                 why = _WAITS if isinstance(event, Waiting) else RESUMING
                                 status.console.print(why, style="yellow")
                             case StageStarted(stage=stage):
+                                shown.start_stage(stage)
                                 starting = ", ".join(self.sessions.starting)
                                 status.update(Text(f"{f'starting {starting}' if starting else stage} …"))
                             case StageFinished(decisions=decisions) if sys.stderr.isatty():
@@ -244,20 +225,20 @@ class Terminal:
                                         status.console.print(line, no_wrap=True, overflow="ellipsis")
                             case AnswerPiece() if streams:
                                 status.stop()
-                                answer.add(event.text)
+                                _write(shown.add(event))
                             case SideTurnFinished(packet) | Finished(packet):
                                 status.stop()
                                 if not self.as_json:
-                                    answer.finish(packet.response.candidate)
+                                    _write(f"{shown.rest(packet.response.candidate.rstrip())}\n")
+                                shown = ShownText(_WITHDRAWN)
                                 self._out.print(rendering.attachments(packet, self.results), end="")
                                 if isinstance(event, Finished):
                                     self._show_trace(packet)
                                     return event
-                                answer = _StreamedAnswer()
                             case Asked():
                                 return event
                 finally:
-                    answer.end()
+                    _write("\n" if shown.text else "")
         raise RequestError("the turn ended without an answer")
 
     def _show_trace(self, packet: CognitionPacket) -> None:

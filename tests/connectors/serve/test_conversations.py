@@ -17,6 +17,7 @@ from support.command_line import CommandLine
 from support.endpoints import Chat, serving, started
 from support.mcp_servers import until
 from support.scripted_openai import ScriptedOpenAI
+from support.scripted_replies import tool_calls
 
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.serve.conversations import is_question_message
@@ -230,6 +231,18 @@ async def test_a_models_answer_streams_with_its_usage(cli: CommandLine, scripted
     assert chunks[-1].usage is not None
     assert chunks[-1].usage.prompt_tokens > 0
     assert len({chunk.id for chunk in chunks}) == 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("before", ["Let me look.", "I look into the plan for you now. " * 20])
+async def test_text_before_a_call_is_said_at_most_once(
+    cli: CommandLine, scripted_openai: ScriptedOpenAI, *, stream: bool, before: str
+) -> None:
+    scripted_openai.script(tool_calls(("ai__read", '{"path": "plan.txt"}'), content=before), "At seven.")
+    async with serving(cli, "--prime", "openai:scripted", OPENAI_BASE_URL=scripted_openai.base_url) as served:
+        answer = await Chat(served.client()).say("Do the needful about plan.txt", stream=stream)
+    result = "\n\n```\nThe gate opens at seven.\n```"
+    assert answer.removesuffix(result) in {"At seven.", f"{before.rstrip()}\n\nAt seven."}
 
 
 HELLO: dict[str, Any] = {"role": "user", "content": "Hello"}
