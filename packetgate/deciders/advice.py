@@ -101,3 +101,4 @@ class Advisers:
 
 
 NO_ADVISERS = Advisers()
+LIKELY = 0.5  # probability that some tool serves the request, from which a call is expected

@@ -81,10 +81,15 @@ async def select_plainly(packet: CognitionPacket, catalogue: Catalogue, context:
     """Return the call of a typed call or of a plain read; otherwise none."""
     call = requested_call(packet.content.original_prompt, catalogue)
     if call is None:
-        return Selection(action="none", needs_tool=False, confidence=1.0, decided_by="reflex")
+        return await select_nothing(packet, catalogue, context)
     return Selection(
         action="call", calls=(call,), complete=True, confidence=1.0, reasoning=call.reasoning, decided_by="reflex"
     )
+
+
+async def select_nothing(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
+    """Return that no tool is called: nothing stands in for a model that made no valid call."""
+    return Selection(action="none", needs_tool=False, confidence=1.0, decided_by="reflex")
 
 
 async def review_plainly(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:

@@ -100,7 +100,11 @@ class Selection(StageDecision):
     call_probability: float | None = None  # measured probability that the model calls a tool
 
     def replacing(self, model_selection: "Selection") -> "Selection":
-        """Return this selection with the model's calls as alternatives, and with the model's corrections and usage."""
+        """Return this selection with the model's calls as alternatives, and with the model's corrections and usage.
+
+        With other calls than the model's, it is marked as a fallback, so that answer and trace name who selected.
+        """
+        own, written = ([(call.tool_name, call.params) for call in one.calls] for one in (self, model_selection))
         alternatives = tuple(
             Alternative(tool_name=call.tool_name, params=call.params, reason="the model selected this call")
             for call in model_selection.calls
@@ -109,6 +113,7 @@ class Selection(StageDecision):
             alternatives=(*alternatives, *self.alternatives)[:5],
             corrections=model_selection.corrections,
             reasoning=f"{self.reasoning}; more likely right than the model's selection",
+            is_fallback=own != written,
             call_probability=model_selection.call_probability,
             offered_tools=model_selection.offered_tools,
             usage=model_selection.usage,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from packetgate.models.json_text import THOUGHT_BEGIN, THOUGHT_END, JsonReading, read_json_at, whole_json
 from packetgate.state.errors import DecisionError
 from packetgate.state.printing import shorten
-from packetgate.tools.text.nearly_json import read_arguments
+from packetgate.tools.text.nearly_json import read_arguments, read_nearly_json
 
 
 class Frame(NamedTuple):
@@ -406,14 +406,14 @@ def _body(text: str, at: int) -> JsonReading | None:
     if found := _TAGGED.match(text, at):
         if not text.startswith("{", found.end()):
             return _parameters(found["name"], text, found.end())
-        arguments = read_json_at(text, found.end())
+        arguments = read_json_at(text, found.end(), read_nearly_json)
         return _named(found["name"], JsonReading(arguments.value, _after(_FUNCTION_END, text, arguments.end)))
     for head in _NAMED:
         if found := head.match(text, at):
-            return _named(found["name"], read_json_at(text, found.end()))
+            return _named(found["name"], read_json_at(text, found.end(), read_nearly_json))
     if not text.startswith(("{", "["), at):
         return None
-    reading = read_json_at(text, at)
+    reading = read_json_at(text, at, read_nearly_json)
     if reading.value is None:
         return JsonReading((), reading.end, reading.problem)
     calls = _entries(reading.value if isinstance(reading.value, list) else [reading.value], reading.end)

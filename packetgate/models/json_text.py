@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,13 +35,17 @@ class JsonReading:
     """Whether marks of a call's syntax surround the value."""
 
 
-def read_json_at(text: str, at: int) -> JsonReading:
-    """Return the JSON value at a position; strings may contain raw control characters."""
+def read_json_at(text: str, at: int, read: Callable[[str], Any] = strict_json) -> JsonReading:
+    """Return the JSON value at a position; strings may contain raw control characters.
+
+    Args:
+        read: decodes the value, such as `read_nearly_json`.
+    """
     end, problem = _extent(text, at)
     if problem:
         return JsonReading(None, end, problem)
     try:
-        return JsonReading(strict_json(text[at:end]), end)
+        return JsonReading(read(text[at:end]), end)
     except ValueError as error:
         thought = _THOUGHT_END.search(text, at, end)
         return JsonReading(None, thought.start() if thought else end, str(error))

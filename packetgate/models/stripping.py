@@ -5,7 +5,17 @@ from dataclasses import dataclass
 
 import regex
 
-from packetgate.models.decoding import CALLS, CHANNEL, CHANNEL_END, CONTROL, ECHOES, HEADER_END, any_of, is_only_calls
+from packetgate.models.decoding import (
+    CALLS,
+    CHANNEL,
+    CHANNEL_END,
+    CONTROL,
+    ECHOES,
+    HEADER_END,
+    any_of,
+    is_only_calls,
+    read_answer,
+)
 from packetgate.models.json_text import THOUGHT_BEGIN, THOUGHT_END
 
 ONLY_MARKUP = "I have no answer: the model wrote a tool call in place of the answer. It was not run."
@@ -75,6 +85,16 @@ def strip_markup(text: str, request: str = "") -> Cleaned:
     return Cleaned(markup.text, markup.violations)
 
 
+def removes_call(text: str, request: str = "") -> bool:
+    """Return whether `strip_markup` removes a tool call from a text; calls in code and marks in sentences stay."""
+    markup = MarkupFilter(request)
+    markup.feed(text)
+    markup.close()
+    return bool(markup.removed_blocks) and any(
+        isinstance(one.value, tuple) and one.is_marked for one in read_answer(text)
+    )
+
+
 @dataclass
 class _Block:
     """A part of the text that is removed."""
@@ -117,6 +137,8 @@ class MarkupFilter:
     def __init__(self, request: str = "") -> None:
         self.violations = 0
         """Number of removed pieces."""
+        self.removed_blocks = 0
+        """Number of removed pieces with an end mark that are no thoughts: calls, and made-up results."""
         self._call_requested = bool(_CALL_REQUEST.search(request))
         self._unread = ""
         self._released: list[str] = []
@@ -209,6 +231,7 @@ class MarkupFilter:
             self._joined = text[at:begin]
             self.violations += 1
             self._block, self._line = _block_of(found), ""
+            self.removed_blocks += self._block is not None and found.lastgroup != "thought"
             if found["thought_end"]:
                 self._end_thought()
         return found.end(), False

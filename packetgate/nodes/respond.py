@@ -15,6 +15,7 @@ from packetgate.tools.catalogue.toolbox import Toolbox
 
 _STAGE = "respond"
 _MAX_REASON_CHARS = 300
+_LIKELIER = "the rules' selection is more likely right than the model's"
 
 
 async def respond(
@@ -28,10 +29,13 @@ async def respond(
         answer = await decider(packet, toolbox.last_catalogue, packet.governance.settings)
     text, violations = answer.text, 0
     if answer.decided_by == "model":
+        from packetgate.models.echoes import ONLY_ECHOES, without_echoes
         from packetgate.models.stripping import ONLY_MARKUP, strip_markup  # compiles hundreds of patterns
 
         clean = strip_markup(answer.text, packet.session_words)
-        text, violations = clean.text or ONLY_MARKUP, clean.violations
+        known = (packet.session_words, *(str(field.value) for field in packet.content.data_fields))
+        text, violations = (without_echoes(clean.text, known) or ONLY_ECHOES), clean.violations
+        text = text if clean.text else ONLY_MARKUP
     dropped = "".join(f"Dropped: {note}.\n\n" for note in packet.governance.dropped_notes)
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     notes = "".join(
@@ -60,11 +64,11 @@ async def respond(
 
 
 def _fallback_note(packet: CognitionPacket, answer: Answer) -> str:
-    """Return a note about the stages in which a model gave no usable answer; empty without one."""
+    """Return a note about the stages that rules decided in place of a model; empty without one."""
     stages = [entry.step for entry in packet.reasoning.reflection_log if entry.is_fallback]
     stages += [_STAGE] if answer.is_fallback else []
     if not stages:
         return ""
     reasons = [error.message for error in packet.metrics.errors if error.stage in stages] + [answer.fallback_reason]
-    why = shorten(next(filter(None, reasons), ""), _MAX_REASON_CHARS)
-    return f"\n\n[Decided without a language model: {', '.join(dict.fromkeys(stages))}{why and f'; {why}'}]"
+    why = shorten(next(filter(None, reasons), _LIKELIER), _MAX_REASON_CHARS)
+    return f"\n\n[Decided without a language model: {', '.join(dict.fromkeys(stages))}; {why}]"

@@ -25,7 +25,9 @@ def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
         if only_forbids and packet.tool_routing is None:
             return "Nothing was done, as you asked."
         hints = packet.header.switch_hints
-        no_match = "" if is_small_talk(request) else _no_match(request, catalogue, hints.model)
+        asked = any(entry.decided_by == "model" or entry.is_fallback for entry in packet.reasoning.reflection_log)
+        how = "the language model gave no usable answer" if asked else f"no language model is configured: {hints.model}"
+        no_match = "" if is_small_talk(request) else _no_match(request, catalogue, how)
         return answer_without_tools(request, catalogue, no_match, hints)
 
     return plain_answer(packet, without_calls, reports_servers=not only_forbids)
@@ -33,5 +35,5 @@ def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
 
 def _no_match(request: str, catalogue: Catalogue, how: str) -> str:
     unknown = [f'"{word}"' for word in ranking_of(catalogue).unknown_words(request)]
-    text = f"No tool matches this request, and no language model is configured: {how}."
+    text = f"No tool matches this request, and {how}."
     return f"{text} Unknown words: {', '.join(unknown[:LISTED])}." if unknown else text

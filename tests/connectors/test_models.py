@@ -75,7 +75,7 @@ def test_packetgate_toml_names_the_model(cli: CommandLine, scripted_openai: Scri
     keys = {"OLLAMA_HOST": host, "OPENAI_API_KEY": "of-another", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
     scripted_openai.script(*STAGES)
     done = cli.run("ask", "--json", REQUEST, **keys)
-    assert read_packet(done.out).response.candidate == "It opens at seven.", done.err
+    assert read_packet(done.out).response.candidate.startswith("It opens at seven."), done.err
     assert {one["seed"] for one in scripted_openai.requests} == {3}
     assert {one["authorization"] for one in scripted_openai.headers} == {"Bearer none"}
     rows = {one["name"]: one for one in json.loads(cli.run("settings", "--json").out)}

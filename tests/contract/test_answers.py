@@ -98,6 +98,6 @@ async def test_tool_output_is_no_part_of_the_system_prompt(door: str, tmp_path: 
     office = Office()
     async with open_door(door, office, Setup(tmp_path)) as opened:
         outcome = await opened.turn([("read_mail", {})], words="Read my mail")
-    before, _, after = outcome.told.partition("Read my mail")
+    before, _, after = outcome.told.removeprefix(outcome.answer).partition("Read my mail")
     assert MAIL not in before
     assert MAIL in after

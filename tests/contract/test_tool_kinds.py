@@ -468,7 +468,8 @@ async def test_a_kind_of_tool_works_as_in_a_plain_agent(
     assert end.streamed == ([{"progress": "Mia"}] if kind.streams else [])
     assert len(end.asked) == bool(kind.asks)
     assert kind.asks in str(end.asked)
-    assert end.answer == (kind.says if kind.direct else "That is all.")
+    answer = end.answer if kind.direct or door != "router" else end.answer.partition("\n\n")[0]  # a result may follow
+    assert answer == (kind.says if kind.direct else "That is all.")
 
 
 class SeeingModel(ScriptedModel):

@@ -72,6 +72,9 @@ class ScriptedOpenAI:
 
     warm_ups: list[dict[str, Any]] = field(default_factory=list)
     """The bodies of the requests that only have a prompt evaluated, which are not among `requests`."""
+    silent: dict[str, Any] | None = None
+    """The request that a selection of no tool answered without a word: when asked again, it is answered so again, and
+    is not among `requests`."""
 
     def script(self, *replies: Reply) -> None:
         """Set the answers to the next chat completions, in order."""
@@ -90,6 +93,9 @@ class ScriptedOpenAI:
         if body.get("max_tokens") == 1 and len(body["messages"]) > 1:
             self.warm_ups.append(body)
             return HttpError(401, "wrong key").response() if self._unauthorized(request) else _response("Hello", body)
+        if self.silent and (body["messages"], body.get("tools")) == (self.silent["messages"], self.silent.get("tools")):
+            self.silent = None
+            return _response(Message({"content": ""}), body)
         is_review = text_of(body["messages"][-1]).rstrip().endswith("Is this call right?")
         (self.reviews if is_review else self.requests).append(body)
         if not is_review:
@@ -107,6 +113,7 @@ class ScriptedOpenAI:
         reply = self.replies.pop(0) if self.replies else EXHAUSTED
         offered = body.get("tools") and not isinstance(body.get("tool_choice"), dict)
         chosen = read_selection(reply) if offered else None
+        self.silent = body if chosen and chosen["action"] == "none" else None
         if isinstance(reply, Thinks) and offered and (thought := read_selection(reply.text)):
             return replace(reply, text=as_text(thought))
         return reply if chosen is None else as_calls(chosen)

@@ -2,8 +2,9 @@
 
 import asyncio
 import re
+from collections.abc import Sequence
 
-from packetgate.deciders.advice import NO_ADVISERS, Advisers
+from packetgate.deciders.advice import LIKELY, NO_ADVISERS, Advisers
 from packetgate.deciders.fallback import call_outcome
 from packetgate.deciders.language.prompting import (
     answer_pictures,
@@ -18,13 +19,16 @@ from packetgate.deciders.language.prompting import (
 from packetgate.deciders.outcome import REPEATED
 from packetgate.deciders.protocols import Answer
 from packetgate.models.answers import complete
-from packetgate.models.model import OfferedTool
+from packetgate.models.model import Model, OfferedTool
+from packetgate.models.pictures import Picture
 from packetgate.models.pool import ModelSource
+from packetgate.models.stripping import removes_call
 from packetgate.prompts.rendering import render
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.printing import fenced
+from packetgate.state.printing import fenced, shorten
 from packetgate.state.routing import ToolCall
+from packetgate.state.sections import Access
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.text.reading import has_question
@@ -40,6 +44,16 @@ NO_TOOL_NOTE = (
 _MAX_APPENDED_CHARS = 1_500  # a longer result is not shown below an answer
 _MAX_BESIDE_ANSWER_CHARS = 300  # the same below an answer to a question: small models say a number of the wrong thing
 
+_REASON_CHARS = 300
+_NOT_MADE = frozenset(
+    {
+        ToolExecutionStatus.SKIPPED,
+        ToolExecutionStatus.USER_DENIED,
+        ToolExecutionStatus.FAILED,
+        ToolExecutionStatus.UNKNOWN,
+    }
+)
+
 
 async def respond_by_model(
     source: ModelSource,
@@ -50,12 +64,25 @@ async def respond_by_model(
     *,
     advisers: Advisers = NO_ADVISERS,
 ) -> Answer:
-    """Return the selecting model's answer if it gave one; otherwise ask the prime model."""
-    if packet.response.candidate:
-        response = packet.response
-        return Answer(text=response.candidate, decided_by="model", message_id=response.message_id)
-    model = await source()
-    pictures = await answer_pictures(packet, store, reads_pictures=model.accepts_images)
+    """Return the selecting model's answer if it gave one, otherwise the prime model's, and below it what it omits."""
+    response = packet.response
+    answer = Answer(text=response.candidate, decided_by="model", message_id=response.message_id)
+    if not response.candidate:
+        model = await source()
+        pictures = await answer_pictures(packet, store, reads_pictures=model.accepts_images)
+        answer = await _asked_answer(model, packet, catalogue, context, pictures, advisers)
+    below = _missing_results(packet, answer.text) + _calls_not_made(packet, answer.text)
+    return answer.changed(appendix=below or await asyncio.to_thread(_not_looked_up, packet, catalogue, advisers))
+
+
+async def _asked_answer(  # noqa: PLR0917
+    model: Model,
+    packet: CognitionPacket,
+    catalogue: Catalogue,
+    context: RoutingContext,
+    pictures: Sequence[Picture],
+    advisers: Advisers,
+) -> Answer:
     max_tokens, problems = context.answer_max_tokens, _problems(packet, with_reason=not model.is_local)
     has_calls = bool(packet.tool_routing and packet.tool_routing.all_calls)
     tools: tuple[OfferedTool, ...] = ()
@@ -84,7 +111,6 @@ async def respond_by_model(
     )
     return Answer(
         text=answer.text,
-        appendix=_missing_results(packet, answer.text) + _calls_not_made(packet),
         decided_by="model",
         usage=answer.usage,
         message_id=answer.message_id,
@@ -93,35 +119,63 @@ async def respond_by_model(
 
 
 def _missing_results(packet: CognitionPacket, answer: str) -> str:
-    if packet.tool_routing is None:
-        return ""
-    outputs = [
-        call.result.output.strip()
-        for call in packet.tool_routing.all_calls
-        if call.status is ToolExecutionStatus.EXECUTED and call.result
+    """Return the results of which the answer omits a word; of a long result, its size and the way to it."""
+    executed = [
+        (call.tool_name, call.result)
+        for call in (packet.tool_routing.all_calls if packet.tool_routing else ())
+        if call.status is ToolExecutionStatus.EXECUTED and call.result and call.result.output.strip()
     ]
     said, known = (
         {value for text in texts for value, _, _ in numbers_in(text)}
-        for texts in ([answer], [packet.content.user_words, *outputs])
+        for texts in ([answer], [packet.content.user_words, *(result.output for _, result in executed)])
     )
     answers_question = has_question(packet.content.user_words) and said <= known
     max_chars = _MAX_BESIDE_ANSWER_CHARS if answers_question else _MAX_APPENDED_CHARS
-    short = [output for output in outputs if 0 < len(output) <= max_chars]
-    return "".join(f"\n\n{fenced(output)}" for output in short if _words(output) - _words(answer))
+    shown, rest = "", packet.header.switch_hints.rest
+    for name, result in executed:
+        output = result.output.strip()
+        if len(output) > max_chars and not result.handle:
+            shown += f"\n\n[{name} returned {len(output):,} characters: {rest}]"
+        elif len(output) <= max_chars and _words(output) - _words(answer):
+            shown += f"\n\n{fenced(output)}"
+    return shown
 
 
 def _words(text: str) -> set[str]:
     return {*re.findall(r"[\w.-]*\w", text.casefold())}
 
 
-def _calls_not_made(packet: CognitionPacket) -> str:
-    """Return a line for each call that the gate stopped without a question."""
-    stopped = [
-        call.changed(review_reasoning=_what_stopped(call))
-        for call in (packet.tool_routing.all_calls if packet.tool_routing else ())
-        if call.status is ToolExecutionStatus.SKIPPED and call.result is None
-    ]
-    return "".join(f"\n\n[{call_outcome(call, packet)[0]}]" for call in stopped)
+def _calls_not_made(packet: CognitionPacket, answer: str) -> str:
+    """Return a line for each call that did not succeed, and for each that the model left in its answer."""
+    calls = packet.tool_routing.all_calls if packet.tool_routing else ()
+    lines = []
+    for at, call in enumerate(calls):
+        is_made_later = any(
+            one.tool_name == call.tool_name and one.status is ToolExecutionStatus.EXECUTED for one in calls[at + 1 :]
+        )
+        if call.status in _NOT_MADE and not is_made_later:
+            is_stopped = call.status is ToolExecutionStatus.SKIPPED and call.result is None
+            told = call.changed(review_reasoning=_what_stopped(call)) if is_stopped else call
+            words, why = call_outcome(told, packet)
+            lines.append(
+                words.strip(": \n") if call.result and call.result.dry_run else words + shorten(why, _REASON_CHARS)
+            )
+    if removes_call(answer, packet.session_words):
+        lines.append("Not made: a call that the model wrote as text")
+    return "".join(f"\n\n[{line}]" for line in dict.fromkeys(lines))
+
+
+def _not_looked_up(packet: CognitionPacket, catalogue: Catalogue, advisers: Advisers) -> str:
+    """Return a line that no tool was called, if the request needs one. Blocking."""
+    routing = packet.tool_routing
+    if routing is None or routing.all_calls or packet.content.attachments:
+        return ""
+    problems = [one.message for one in routing.corrections if not one.is_repaired]
+    why = " ".join(problems) or routing.note
+    if not why and (advisers.probability_of_tool(packet, catalogue) or 0.0) < LIKELY:
+        return ""
+    done = "looked up" if packet.intent.access is Access.READ else "done"
+    return f"\n\n[Not {done}: no tool was called{why and f' ({shorten(why, _REASON_CHARS)})'}]"
 
 
 def _what_stopped(call: ToolCall) -> str:

@@ -348,6 +348,8 @@ def not_run_reason(call: ToolCall, packet: CognitionPacket) -> str:
     why = call.review_reasoning and f" ({call.review_reasoning})"
     if call.status is ToolExecutionStatus.SKIPPED and call.result is None:
         return f"{call.tool_name} was not called{why}. Nothing was done or looked up for this."
+    if call.status is ToolExecutionStatus.USER_DENIED:
+        return f"{call.tool_name} was not called: the user said no to it{why}."
     problem = f"{call.tool_name} did not run to an end: it is {call.status.replace('_', ' ')}.{why}"
     if call.result and call.result.dry_run:
         switch_hints = packet.header.switch_hints.for_risk(call.risk)

@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
-from packetgate.deciders.advice import NO_ADVISERS, Advisers
+from packetgate.deciders.advice import LIKELY, NO_ADVISERS, Advisers
 from packetgate.deciders.language.evidence import evidence_from_tokens, likelier_selection, needs_call
 from packetgate.deciders.language.prompting import (
     ASK,
@@ -26,11 +26,11 @@ from packetgate.deciders.protocols import SelectedCall, Selection
 from packetgate.gate.provenance.flagging import origins_of
 from packetgate.gate.provenance.sources import SourceTexts
 from packetgate.models.answers import streaming_caller
-from packetgate.models.decoding import WrittenCall
+from packetgate.models.decoding import WrittenCall, calls_in
 from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool, structured_answer
 from packetgate.models.pictures import Picture
 from packetgate.models.pool import ModelSource, is_model_of
-from packetgate.models.stripping import strip_markup
+from packetgate.models.stripping import removes_call, strip_markup
 from packetgate.models.thoughts import Thoughts, ask_with_token_limit, cut_off_in_thought, ended_within_thought
 from packetgate.prompts.rendering import render
 from packetgate.state.base import ConfidenceSource, TokenUsage
@@ -48,7 +48,6 @@ from packetgate.tools.text.values import leaves
 from packetgate.tools.text.words import words_in, words_of
 
 CALL_NEEDED = 0.5  # probability of a needed call, from which a model that made no call is asked again and must call
-LIKELY = 0.5  # probability that some tool serves the request, from which a call is expected
 UNMEASURED = 0.5  # confidence without a measurement; it is not shown
 SURE = 0.9  # probability from which an optional value that is in no source is kept: it may be a synonym
 _REASON_CHARS = 200
@@ -207,6 +206,7 @@ class ModelSelector:
             caller: calls the chat model in place of a plain request, to stream an answer without a call.
         """
         self.usage = TokenUsage()
+        self._is_first = not packet.routing.all_calls  # an empty first reply is asked for again
         self.call_probability: float | None = None  # measured in the first answer
         self.corrections: list[Correction] = []
         self.checked: list[CheckedCall] = []  # the calls of the last answer
@@ -267,12 +267,17 @@ class ModelSelector:
 
         answer = await ask_with_token_limit(thoughts, self._sampling["max_tokens"], call)
         self.usage += answer.usage
+        if self._is_first and not (model.is_local or answer.text.strip() or answer.calls or answer.cut_off):
+            answer = await ask_with_token_limit(thoughts, self._sampling["max_tokens"], call)
+            self.usage += answer.usage
+        self._is_first = False
         if not model.is_local and ended_within_thought(answer.text, answer.usage, cut_off=answer.cut_off):
             raise cut_off_in_thought(model.label, thoughts, self.usage)
-        text = answer.text.strip()
-        if text and not answer.calls and not strip_markup(text, self._packet.content.user_words).text:
-            # markup without text is a broken call
-            return replace(answer, calls=(WrittenCall("", {}, invalid_arguments=text),))
+        text, words = answer.text.strip(), self._packet.content.user_words
+        if text and not answer.calls:
+            is_broken = removes_call(text, words) and not calls_in(text)  # readable calls of other tools are text
+            if is_broken or not strip_markup(text, words).text:
+                return replace(answer, calls=(WrittenCall("", {}, invalid_arguments=text),))
         return answer
 
     def _checked_call(self, call: WrittenCall) -> CheckedCall:

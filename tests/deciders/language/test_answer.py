@@ -85,12 +85,17 @@ async def test_calls_that_did_not_run_are_reported_to_the_model(
     scripted_openai.script("It did not happen.")
     given = packet("Delete a", done("files.delete_file", status, path="a", why="you said no"))
     answer = await respond_by_model(model, given, FILES, CONTEXT)
-    words = f"did not run to an end: it is {status.replace('_', ' ')}."
-    if status is S.SKIPPED:
-        words = "was not called"
-    stopped = "\n\n[files.delete_file (path=a) was skipped: you said no]"
-    assert answer.appendix == (stopped if status is S.SKIPPED else "")
-    assert f"- files.delete_file {words} (you said no)" in last(scripted_openai)
+    words, below = {
+        S.USER_DENIED: ("was not called: the user said no to it (you said no)", "was not run: you denied it."),
+        S.SKIPPED: ("was not called (you said no)", "was skipped: you said no"),
+        S.UNKNOWN: (
+            "did not run to an end: it is unknown. (you said no)",
+            "was started, and it is not known whether it finished: you said no",
+        ),
+        S.AWAITING_APPROVAL: ("did not run to an end: it is awaiting approval. (you said no)", ""),
+    }[status]
+    assert answer.appendix == (below and f"\n\n[files.delete_file (path=a) {below}]")
+    assert f"- files.delete_file {words}" in last(scripted_openai)
 
 
 async def test_the_note_of_a_pass_is_in_the_prompt(model: ModelSource, scripted_openai: ScriptedOpenAI):

@@ -270,7 +270,7 @@ async def test_a_likelier_call_of_reflex_replaces_the_models(writing: Writing):
     other = ("files.read_file", {"path": "notes"})
     chosen = await select(writing(DEFAULT_SYNTAX.write([other])), "Read a.txt")
     assert [(one.tool_name, one.params) for one in chosen.calls] == [READ]
-    assert chosen.decided_by == "reflex"
+    assert (chosen.decided_by, chosen.is_fallback) == ("reflex", True)
 
 
 async def test_a_model_reviews_only_if_it_can_decide(writing: Writing):
