@@ -19,7 +19,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 from pydantic import SecretStr
 from support.scripted_openai import ScriptedOpenAI
-from support.scripted_replies import Message, Token
+from support.scripted_replies import Message, Token, tool_calls
 
 from packetgate.middleware import PacketgateMiddleware
 from packetgate.plugins import installed
@@ -155,6 +155,41 @@ async def test_the_models_own_probability_of_a_first_call_counts(
     # without the extra `reflex`, no call is doubted
     assert (doubt in request["description"]) == (is_doubted and bool(installed().parts("judges")))
     assert ("confidence" in request["description"]) == (doubt in request["description"])
+
+
+def written_call(arguments: str) -> Message:
+    return tool_calls(("find_order", arguments))
+
+
+FIND = '{"number": 17}'
+BROKEN = '<tool_call>{"name": "find_order", "arguments": {"number": </tool_call>'
+UNREADABLE: list[tuple[list[Any], bool, str]] = [
+    ([written_call("{'number': 17,}"), "It is late."], True, "It is late."),
+    ([written_call('{"number": 1 7}'), written_call(FIND), "It is late."], True, "It is late."),
+    (
+        [f'I look.\n<tool_call>{{"name": "find_order", "arguments": {FIND}}}</tool_call>', "It is late."],
+        True,
+        "It is late.",
+    ),
+    ([BROKEN, written_call(FIND), "It is late."], True, "It is late."),
+    ([written_call('{"number": 1 7}')] * 2, False, "[The call of find_order cannot be read (it is not JSON: "),
+    ([f"I did it. {BROKEN}"] * 2, False, "[The call in your text cannot be read, and was not made"),
+    (["Write `{}` or [TOOL_CALLS] in code."], False, "Write `{}` or [TOOL_CALLS] in code."),
+]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("script", "is_made", "answer"), UNREADABLE)
+async def test_unreadable_calls_are_read_or_asked_for_once(
+    script: list[Any], is_made: bool, answer: str, stream: bool, scripted_openai: ScriptedOpenAI
+) -> None:
+    scripted_openai.script(*script)
+    office, model = Office(), "scripted"
+    chat = ChatOpenAI(model=model, base_url=scripted_openai.base_url, api_key=SecretStr("none"), streaming=stream)
+    state = await agent_of(chat, office.tools()).ainvoke(asking("Find order 17"), CONFIG)
+    assert office.made == ([("find_order", {"number": 17})] if is_made else [])
+    assert answer in state["messages"][-1].text
+    assert not scripted_openai.replies
 
 
 async def test_without_a_thread_no_read_is_asked_about() -> None:

@@ -61,6 +61,7 @@ from packetgate.middleware.tool_list import (
     searches_in,
     unlisted_reason,
 )
+from packetgate.middleware.unread_calls import read_response
 from packetgate.plugins import installed
 from packetgate.state.base import ms_since
 from packetgate.state.context import RoutingContext, routing_context
@@ -152,15 +153,17 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> Modelled:
-        """Call the model with its list of tools."""
+        """Call the model with its list of tools; once more if it wrote only calls that cannot be read."""
         listed, more = self._list.with_list(request, self._list.best(request))
-        response = handler(listed)
+        response, again = read_response(handler(listed), listed)
+        if again is not None:
+            response, _ = read_response(handler(again), again, is_last=True)
         return _with_update(response, self._list.update(request, listed, response, more))
 
     def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> Coroutine[Any, Any, Modelled]:
-        """Call the model with its list of tools.
+        """Call the model with its list of tools; once more if it wrote only calls that cannot be read.
 
         This is no `async def`, because LangChain would run two functions of its tracer in threads for each call.
         """
@@ -171,7 +174,9 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
     ) -> Modelled:
         best = await asyncio.to_thread(self._list.best, request) if self._list.number_wanted(request) else []
         listed, more = self._list.with_list(request, best)
-        response = await handler(listed)
+        response, again = read_response(await handler(listed), listed)
+        if again is not None:
+            response, _ = read_response(await handler(again), again, is_last=True)
         update = partial(self._list.update, request, listed, response, more)
         return _with_update(response, await asyncio.to_thread(update) if searches_in(response) else update())
 
