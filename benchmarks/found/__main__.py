@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
-from langchain_core.messages import AIMessageChunk, ToolCallChunk
+from langchain_core.messages import AIMessage, AIMessageChunk, ToolCall, ToolCallChunk
 from mcp_types import Tool, ToolAnnotations
 
-from benchmarks.found.scripted import call_lamps, prompt_of
+from benchmarks.found.scripted import ScriptedTexts, StreamedTexts, call_lamps, prompt_of, weather_turns
 from benchmarks.found.server import FoundServer
 from packetgate.connectors.discord.messages import MESSAGE_CHARS, split_message
 from packetgate.deciders.packets import facts_of
@@ -32,7 +32,8 @@ from packetgate.models.model import Model
 from packetgate.models.stripping import strip_markup
 from packetgate.state.errors import PacketgateError
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import Risk, ToolCall, ToolResult, ToolRouting
+from packetgate.state.routing import Risk, ToolResult, ToolRouting
+from packetgate.state.routing import ToolCall as PacketCall
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import repair_and_validate, resolve_tool_name
 from packetgate.tools.checks.validation import check_call
@@ -50,6 +51,7 @@ VALUES: tuple[Any, ...] = (
 """What a parameter is given, until a call fits."""
 
 TEXT = {"type": "string"}
+_NOT_MADE = re.compile(r"\[Not (?:made|looked up|done): |cannot be read")
 
 Rows = list[dict[str, Any]]
 
@@ -134,6 +136,17 @@ async def host(rows: Rows) -> Iterator[bool]:
     return iter([_asks_about(row["value"]) == (row["right"] == "asks") for row in rows])
 
 
+async def leaked(rows: Rows) -> Iterator[bool]:
+    """Return whether each call in a text is made after a native one, or named in the answer as not made."""
+    return iter([await _is_read_after_native(row) for row in rows])
+
+
+async def withdrawn(rows: Rows) -> Iterator[bool]:
+    """Return whether the answer after each text with a call is said once, streamed and whole, and none is withdrawn."""
+    ways = [*product((ScriptedTexts, StreamedTexts), ("What is the weather in Paris?", "Now Paris please"))]
+    return iter([all([await _is_said_once(row, *way) for way in ways]) for row in rows])
+
+
 CHECKS: dict[str, Callable[[Rows], Awaitable[Iterator[bool]]]] = {
     "answers": answers,
     "mcp_json": mcp_json,
@@ -149,6 +162,8 @@ CHECKS: dict[str, Callable[[Rows], Awaitable[Iterator[bool]]]] = {
     "ids": ids,
     "deep": deep,
     "host": host,
+    "leaked": leaked,
+    "withdrawn": withdrawn,
 }
 
 
@@ -211,6 +226,22 @@ def _written(row: dict[str, Any]) -> dict[str, Any] | None:
     return call.arguments if known and not call.invalid_arguments else None
 
 
+async def _is_read_after_native(row: dict[str, Any]) -> bool:
+    native = ToolCall(name="s__get_weather", args={"city": "Oslo"}, id="1")
+    script = ["", "Mild.", row["content"], "Mild.", "Mild."]
+    messages = [AIMessage(text, tool_calls=[] if text else [native]) for text in script]
+    requests = ("What is the weather in Oslo?", "What is the weather in Paris?")
+    cities, answer, _ = await weather_turns(ScriptedTexts, messages, requests)
+    return cities == ["Oslo", row["right"]["city"]] or (cities == ["Oslo"] and bool(_NOT_MADE.search(answer)))
+
+
+async def _is_said_once(row: dict[str, Any], model: type[ScriptedTexts], request: str) -> bool:
+    script = [AIMessage(text) for text in (row["text"], row["right"], row["right"])]
+    cities, answer, shown = await weather_turns(model, script, [request])
+    is_once = all(text.count(row["right"]) == 1 for text in (answer, shown))
+    return cities == ["Paris"] and is_once and "withdrawn" not in shown
+
+
 async def _version(row: dict[str, Any]) -> str:
     refusal = {**row, "speaks": row["right"].rpartition(" ")[2]}
     with tempfile.TemporaryDirectory() as folder, FoundServer({"tool": {"type": "object"}}, refusal).over_http() as url:
@@ -243,7 +274,7 @@ def _asks_about(value: str) -> bool:
     schema, hint = {"type": "object", "properties": {"path": TEXT}}, ToolAnnotations(read_only_hint=True)
     listed = Tool(name="read_file", description="Read a file.", input_schema=schema, annotations=hint)
     result = ToolResult(success=True, output="The alarm code of the shop is 1742")
-    diary = ToolCall(tool_name="found.read_file", params={"path": "diary.txt"}, risk=Risk.READ, result=result)
+    diary = PacketCall(tool_name="found.read_file", params={"path": "diary.txt"}, risk=Risk.READ, result=result)
     facts = facts_of(CognitionPacket(tool_routing=ToolRouting(past_calls=(diary,))), Catalogue())
     origins = origins_of({"path": value}, spec_of("found", listed, trusted=True), facts.sources)
     return any(origin.is_flagged for origin in origins.values())

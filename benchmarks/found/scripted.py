@@ -1,19 +1,23 @@
 """Turns of a scripted model: what its prompt holds, and what becomes of the calls that it writes."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from fastmcp import FastMCP
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolCall
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from packetgate import create_router
+from packetgate.connectors.sessions import AnswerPiece, ShownText
 from packetgate.middleware import PacketgateMiddleware
+from packetgate.router import Turn
+from packetgate.state.events import StageStarted
 
 
 class ScriptedModel(BaseChatModel):
@@ -69,3 +73,64 @@ async def call_lamps(calls: list[tuple[str | None, str, dict[str, Any]]]) -> tup
     rooms = [args["room"] for _, _, args in calls]
     is_right = sorted(ran) == sorted(rooms) and sorted(told) == sorted(f"{room} is lit" for room in rooms)
     return len(asked), len(rooms) if is_right else 0
+
+
+class ScriptedTexts(BaseChatModel):
+    """Answers with the messages of a script, in order; to a question whether a call is right with yes."""
+
+    script: list[AIMessage] = []
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Sequence[Any], **_: Any) -> "ScriptedTexts":
+        """Accept any tools."""
+        return self
+
+    def _next(self, messages: Sequence[BaseMessage]) -> AIMessage:
+        is_review = messages[-1].text.rstrip().endswith("Is this call right?")
+        return AIMessage("yes") if is_review else self.script.pop(0)
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=self._next(messages))])
+
+
+class StreamedTexts(ScriptedTexts):
+    """Writes the messages in pieces."""
+
+    def _stream(self, messages: list[BaseMessage], *_: Any, **__: Any) -> Iterator[ChatGenerationChunk]:
+        message = self._next(messages)
+        pieces = [message.text[at : at + 8] for at in range(0, len(message.text), 8)] or [""]
+        for piece in pieces:
+            yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
+        yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_calls=message.tool_calls))
+
+
+async def weather_turns(
+    model: type[ScriptedTexts], script: list[AIMessage], requests: Sequence[str]
+) -> tuple[list[str], str, str]:
+    """Return the cities whose weather a router's model reads, the last answer, and what a reader saw of its turn."""
+    cities: list[str] = []
+    server = FastMCP[Any]("s")
+
+    @server.tool(annotations={"readOnlyHint": True})
+    def get_weather(city: str) -> str:
+        """Show the weather in a city."""
+        cities.append(city)
+        return "mild"
+
+    answer, shown = "", ShownText("[withdrawn]")
+    with tempfile.TemporaryDirectory() as folder:
+        async with create_router(model(script=script), [server], root=folder) as router:
+            for request in requests:
+                shown = ShownText("[withdrawn]")
+                async for event in router.astream(request, thread="one"):
+                    match event:
+                        case StageStarted(stage=stage):
+                            shown.start_stage(stage)
+                        case AnswerPiece():
+                            shown.add(event)
+                        case Turn():
+                            answer = event.answer
+    return cities, answer, shown.text + shown.rest(answer)
