@@ -5,7 +5,7 @@ at the next mark, because strings may contain marks.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -140,6 +140,11 @@ def calls_in(text: str, *, if_clear: bool = False) -> tuple[WrittenCall, ...]:
             except ValueError:
                 return ()
     return tuple(calls)
+
+
+def names_unread_call(text: str, names: Iterable[str]) -> bool:
+    """Return whether a text contains JSON that cannot be read, and one of these tools' names in quotes."""
+    return any(one.value is None for one in read_answer(text)) and any(f'"{name}"' in text for name in names)
 
 
 def begins_call(text: str) -> bool | None:

@@ -171,7 +171,8 @@ def _not_looked_up(packet: CognitionPacket, catalogue: Catalogue, advisers: Advi
     if routing is None or routing.all_calls or packet.content.attachments:
         return ""
     problems = [one.message for one in routing.corrections if not one.is_repaired]
-    why = " ".join(problems) or routing.note
+    missed = ", ".join(routing.missed_tools)
+    why = " ".join(problems) or routing.note or (missed and f"there is no tool {missed}")
     if not why and (advisers.probability_of_tool(packet, catalogue) or 0.0) < LIKELY:
         return ""
     done = "looked up" if packet.intent.access is Access.READ else "done"

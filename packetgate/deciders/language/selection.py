@@ -26,7 +26,7 @@ from packetgate.deciders.protocols import SelectedCall, Selection
 from packetgate.gate.provenance.flagging import origins_of
 from packetgate.gate.provenance.sources import SourceTexts
 from packetgate.models.answers import streaming_caller
-from packetgate.models.decoding import WrittenCall, calls_in
+from packetgate.models.decoding import WrittenCall, calls_in, names_unread_call
 from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool, structured_answer
 from packetgate.models.pictures import Picture
 from packetgate.models.pool import ModelSource, is_model_of
@@ -276,6 +276,7 @@ class ModelSelector:
         text, words = answer.text.strip(), self._packet.content.user_words
         if text and not answer.calls:
             is_broken = removes_call(text, words) and not calls_in(text)  # readable calls of other tools are text
+            is_broken = is_broken or names_unread_call(text, [tool.name for tool in tools])
             if is_broken or not strip_markup(text, words).text:
                 return replace(answer, calls=(WrittenCall("", {}, invalid_arguments=text),))
         return answer
