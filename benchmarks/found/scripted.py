@@ -104,7 +104,8 @@ class StreamedTexts(ScriptedTexts):
         pieces = [message.text[at : at + 8] for at in range(0, len(message.text), 8)] or [""]
         for piece in pieces:
             yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
-        yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_calls=message.tool_calls))
+        last = AIMessageChunk(content="", tool_calls=message.tool_calls, invalid_tool_calls=message.invalid_tool_calls)
+        yield ChatGenerationChunk(message=last)
 
 
 async def weather_turns(
