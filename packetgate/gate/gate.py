@@ -247,7 +247,9 @@ class Gate:
         return replace(proposal, entries=())
 
     def _requested_call(self, requested: RequestedCall, facts: Facts) -> tuple[ToolCall, tuple[Correction, ...]]:
-        checked = repair_call(requested.name, requested.params, facts.catalogue)
+        checked = repair_call(
+            requested.name, requested.params, facts.catalogue, words=facts.session_words or facts.words
+        )
         if checked.tool_name not in facts.catalogue:
             message = _unknown_tool_message(requested.name, facts.catalogue) + self._unknown_hint
             raise CallRefusedError(message, code=Code.TOOL_UNKNOWN)

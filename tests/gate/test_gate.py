@@ -242,6 +242,16 @@ async def test_a_request_is_repaired_and_traced():
     assert [repair.problem for repair in repairs] == ["alias"]
 
 
+async def test_a_path_with_backslashes_is_as_the_user_wrote_it():
+    facts = known(words=r"Read C:\temp\new")
+    call, repairs = await Gate(MemoryJournal()).request(
+        RequestedCall("files.read_file", {"path": "C:\temp\new"}), facts
+    )
+    assert call.params == {"path": r"C:\temp\new"}
+    assert call.provenance["path"].kind is OriginKind.USER
+    assert [repair.problem for repair in repairs] == ["coerced"]
+
+
 async def events(journal: MemoryJournal) -> list[str]:
     return [row.entry.event for row in await journal.event_entries("a", "b", "c")]
 

@@ -20,6 +20,7 @@ from packetgate.tools.checks.validation import (
 )
 from packetgate.tools.spec.default_arguments import without_repeated_defaults
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.backslashes import restore_backslashes
 from packetgate.tools.text.words import words_of
 
 CLOSE = 0.8
@@ -68,14 +69,17 @@ def repair_and_validate(
     palette: frozenset[str],
     catalogue: Catalogue,
     original_texts: Mapping[str, str] | None = None,
+    *,
+    words: str = "",
 ) -> CheckedCall:
     """Return the repaired call, with its repairs and remaining problems. May block.
 
     Args:
+        words: what the user wrote.
         original_texts: the original texts of untyped values, by parameter. A text is used if its parsed value is
             invalid.
     """
-    return validate_call(repair_call(name, params, catalogue, original_texts), palette, catalogue)
+    return validate_call(repair_call(name, params, catalogue, original_texts, words=words), palette, catalogue)
 
 
 def validate_call(call: CheckedCall, palette: frozenset[str], catalogue: Catalogue) -> CheckedCall:
@@ -84,14 +88,19 @@ def validate_call(call: CheckedCall, palette: frozenset[str], catalogue: Catalog
 
 
 def repair_call(
-    name: str, params: Mapping[str, Any], catalogue: Catalogue, original_texts: Mapping[str, str] | None = None
+    name: str,
+    params: Mapping[str, Any],
+    catalogue: Catalogue,
+    original_texts: Mapping[str, str] | None = None,
+    *,
+    words: str = "",
 ) -> CheckedCall:
     """Return the repaired call. Parts that cannot be repaired stay unchanged."""
-    spec = catalogue.get(name)
-    if spec is not None and not check_params(spec, params):
-        kept = without_repeated_defaults(params, spec) if spec.default_args else dict(params)
-        return _resolve_values(CheckedCall(name, kept), spec)
-    call = _repair_tool_name(CheckedCall(name, dict(params)), catalogue)
+    spec, call = catalogue.get(name), _restore_backslashes(CheckedCall(name, dict(params)), words)
+    if spec is not None and not check_params(spec, call.params):
+        kept = without_repeated_defaults(call.params, spec) if spec.default_args else call.params
+        return _resolve_values(replace(call, params=kept), spec)
+    call = _repair_tool_name(call, catalogue)
     if call.tool_name not in catalogue:
         return call
     spec = catalogue[call.tool_name]
@@ -101,6 +110,16 @@ def repair_call(
         call = replace(call, params=call.params | texts)
     call = _leave_out_absent(_repair_parameter_names(call, spec), spec)
     return _resolve_values(_repair_types(call, spec), spec)
+
+
+def _restore_backslashes(call: CheckedCall, words: str) -> CheckedCall:
+    for name, value in restore_backslashes(call.params, words).items():
+        if value != call.params[name]:
+            message = (
+                f"`{name}` {_shorten_json(call.params[name])} was read as {_shorten_json(value)}, as you wrote it."
+            )
+            call = call.with_repair("coerced", message, params={**call.params, name: value})
+    return call
 
 
 def _repair_tool_name(call: CheckedCall, catalogue: Catalogue) -> CheckedCall:
