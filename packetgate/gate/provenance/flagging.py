@@ -13,6 +13,7 @@ from packetgate.state.routing import Risk
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.spec.hosts import fits_host, host_in
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.named_paths import words_for_path
 from packetgate.tools.text.roles import names_address, role_of, secret_reference_in
 from packetgate.tools.text.values import (
     Leaf,
@@ -77,7 +78,9 @@ def origins_of(params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts) 
         schema, paths = spec.parameters.get(name, {}), change.paths.get(name, {}) if change else {}
         for leaf in () if name in spec.derived_parameters else leaves(value, name):
             traces[name] += _traces_of(leaf, schema, evidence, paths)
-    if judgement.risk is not Risk.READ:
+    if judgement.risk is Risk.READ:
+        traces = {name: [_as_named(trace, sources) for trace in parts] for name, parts in traces.items()}
+    else:
         flags = _change_flags(spec, traces, evidence, change) | flags
     traces = traces if WHOLE_CALL not in flags else {**traces, WHOLE_CALL: []}
     return {name: _origin_of_argument(parts, flags.get(name), spec.server) for name, parts in traces.items()}
@@ -253,9 +256,8 @@ def _trace_text(text: str, role: ArgumentRole, sources: SourceTexts, names: Iter
 
 
 def _is_from_user(text: str, spellings: Iterable[str], role: ArgumentRole, sources: SourceTexts) -> bool:
-    user, values = sources.user, normalized_values_of(text)
-    has_all_values = bool(values) and all(not user.normalized_values.isdisjoint(options) for options in values)
-    if has_all_values or any(map(user.contain, spellings)):
+    user = sources.user
+    if user.state(text) or any(map(user.contain, spellings)):
         return True
     if role is not ArgumentRole.DESTINATION or "@" in text:
         return False
@@ -263,6 +265,13 @@ def _is_from_user(text: str, spellings: Iterable[str], role: ArgumentRole, sourc
         return bool(user.domain_of(host_in(text)))
     name = text.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
     return len(name) > 3 and name != text and user.contain(name)
+
+
+def _as_named(trace: _Trace, sources: SourceTexts) -> _Trace:
+    """Return the trace of a read's value; a path that the user's words name, such as `the server log`, is theirs."""
+    is_unstated_path = trace.kind is OriginKind.NOBODY and trace.role is ArgumentRole.DESTINATION
+    is_named = is_unstated_path and not trace.is_address and words_for_path(trace.spellings[0], sources.user.text)
+    return replace(trace, kind=OriginKind.USER) if is_named else trace
 
 
 def _trace_phrases(trace: _Trace, sources: SourceTexts) -> _Trace:

@@ -27,6 +27,7 @@ from packetgate.tools.text.values import (
     keys_in,
     leaves,
     normalized_values_in,
+    normalized_values_of,
     plain_text,
 )
 from packetgate.tools.text.words import stem_of, words_of
@@ -157,6 +158,12 @@ class UserWords:
     def contain(self, text: str) -> bool:
         """Return whether the user's words contain all words of a folded text in a row."""
         return find_words(self.folded, text) >= 0
+
+    def state(self, text: str) -> bool:
+        """Return whether the user's words contain a folded text, or name all its numbers, dates and accounts."""
+        values = normalized_values_of(text)
+        is_named = bool(values) and all(not self.normalized_values.isdisjoint(options) for options in values)
+        return is_named or self.contain(text)
 
     @cached_property
     def _hosts(self) -> frozenset[str]:

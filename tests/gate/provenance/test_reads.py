@@ -8,7 +8,7 @@ from support.evidence import earlier_call, sources_for
 from support.packets import tool
 
 from packetgate.gate.provenance.flagging import origins_of
-from packetgate.state.origins import FlowLabel
+from packetgate.state.origins import FlowLabel, OriginKind
 from packetgate.state.routing import ToolCall
 
 FETCH = tool("web.fetch_page", description="Fetch a page.", url="string")
@@ -28,6 +28,26 @@ def flag_reasons(request_text: str, spec: Any, *calls: ToolCall, **params: Any) 
 def test_a_call_without_arguments_is_not_flagged():
     assert (
         flag_reasons("Read notes/shop.txt", tool("web.list_news", description="List the news of the web."), FILE) == ""
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "path", "kind"),
+    [
+        ("Show me the readme", "README.md", OriginKind.USER),
+        ("Any errors in the server log?", "/srv/app/logs/server.log", OriginKind.USER),
+        ("Any errors in the server log?", "/srv/app/logs/mail.log", OriginKind.NOBODY),
+        ("Show me the readme", "https://readme.example/README.md", OriginKind.NOBODY),
+    ],
+)
+def test_a_path_that_words_of_the_user_name_is_theirs_in_a_read(words: str, path: str, kind: OriginKind):
+    assert origins_of({"path": path}, READ, sources_for(words))["path"].kind is kind
+
+
+def test_a_path_that_words_of_the_user_name_is_not_theirs_in_a_change():
+    delete = tool("files.delete_file", description="Delete a file.", path="string")
+    assert (
+        origins_of({"path": "README.md"}, delete, sources_for("Tidy up the readme"))["path"].kind is OriginKind.NOBODY
     )
 
 
