@@ -10,6 +10,7 @@ from typing import Any
 from packetgate.deciders.commands import ONLY_UNDO, UNDO_TOOL, undo_in_words
 from packetgate.deciders.protocols import Review, SelectedCall, Selection
 from packetgate.gate.confidence import CallReview
+from packetgate.gate.provenance.sources import UserWords
 from packetgate.gate.replies import parse_words
 from packetgate.reflex.fit import (
     MIN_PROBABILITY,
@@ -22,7 +23,7 @@ from packetgate.reflex.fit import (
     unused_values,
 )
 from packetgate.reflex.follow_ups import current_step
-from packetgate.reflex.judge.calls import right_log_odds
+from packetgate.reflex.judge.calls import right_log_odds, with_earlier
 from packetgate.reflex.reading import steps_in
 from packetgate.reflex.signals import CallSignals, ReflexCallSignals, is_known_builtin, reflex_call_probability
 from packetgate.reflex.values.filling import PURPOSEFUL, Filling, fill_parameters, value_from_answer
@@ -34,6 +35,7 @@ from packetgate.state.routing import Alternative, Risk, ToolCall
 from packetgate.state.sections import ApprovalOutcome
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.named_paths import words_for_path
 from packetgate.tools.text.reading import access_of, condition_in, parts_in
 from packetgate.tools.text.values import fold_text, leaves
 from packetgate.tools.text.words import words_of
@@ -192,7 +194,7 @@ def reflex_call_signals(
     unused = [value for value in unused_values(text, fit.fillings) if value.casefold() not in used]
     fit = replace(fit, probability=min(1.0, sum(other.probability for other in same)))
     signals = fit.call_signals(log_probability(arguments), len(call.params), len(unused))
-    signals = signals._replace(right=right_log_odds(words_to_judge(packet), fit.spec, call.params))
+    signals = signals._replace(right=right_log_odds(request_to_judge(call, packet), fit.spec, call.params))
     return signals, _doubts(fit, rival, arguments, unused)
 
 
@@ -260,6 +262,24 @@ def log_probability(arguments: Mapping[str, float]) -> float:
     return max(math.log(MIN_PROBABILITY), sum(map(math.log, arguments.values())))
 
 
+def request_to_judge(call: ToolCall, packet: CognitionPacket) -> str:
+    """Return the words that a call must follow, and its values that the user or a result named before."""
+    words = words_to_judge(packet)
+    if not (packet.history or packet.routing.past_calls):
+        return words
+    now, named = UserWords(words), {OriginKind.USER, OriginKind.STRUCTURED, OriginKind.TEXT}
+    texts = [
+        str(leaf.value)
+        for name, origin in call.provenance.items()
+        if origin.kind in named and name in call.params
+        for leaf in leaves(call.params[name], name)
+        if not isinstance(leaf.value, bool)
+    ]
+    return with_earlier(
+        words, [text for text in texts if not (now.state(fold_text(text)) or words_for_path(text, words))]
+    )
+
+
 def words_to_judge(packet: CognitionPacket) -> str:
     """Return the words that a call must follow: the current step without a reply at its beginning, and the answers."""
     step = current_step(packet)
@@ -273,7 +293,9 @@ def call_signals(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) 
     """Return the signals of any call, for the part of the request that fits it best. Blocking."""
     parts = fits_by_part(packet, catalogue, also=call.tool_name).items()
     signals = max(_signals(call, text, _fit_of(call, fits), fits) for text, fits in parts)[1]
-    return signals._replace(right=right_log_odds(words_to_judge(packet), catalogue[call.tool_name], call.params))
+    return signals._replace(
+        right=right_log_odds(request_to_judge(call, packet), catalogue[call.tool_name], call.params)
+    )
 
 
 def _signals(call: ToolCall, text: str, fit: Fit, fits: list[Fit]) -> tuple[float, CallSignals]:

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from support.packets import packet, tool
+from support.packets import FILES, packet, tool
 
 from packetgate.deciders.packets import facts_of
-from packetgate.reflex.calls import call_signals
+from packetgate.reflex.calls import call_signals, request_to_judge
 from packetgate.reflex.signals import CallSignals, call_log_odds
 from packetgate.tools.catalogue.catalogue import Catalogue
 
@@ -50,3 +50,42 @@ def test_a_call_of_another_tool_is_less_probable():
     assert other.share < seen(RIGHT).share
     assert other.rival > 0
     assert call_log_odds(other) < call_log_odds(seen(RIGHT))
+
+
+EARLIER = (("I keep the plan of the trip in trips/oslo.txt", "Noted."),)
+
+
+@pytest.mark.parametrize(
+    ("request_", "path", "is_right"),
+    [
+        ("open that file", "trips/oslo.txt", True),
+        ("show me what stands in it", "trips/oslo.txt", True),
+        ("open that file", "trips/rome.txt", False),
+        ("open cakes.txt", "trips/oslo.txt", False),
+        ("thank you, goodbye", "trips/oslo.txt", False),
+    ],
+)
+def test_a_value_of_an_earlier_turn_is_right_if_the_request_refers_to_it(request_: str, path: str, is_right: bool):
+    asked = packet(request_, history=EARLIER)
+    call = facts_of(asked, FILES).traced_call(FILES["files.read_file"], {"path": path})
+    assert (call_signals(call, asked, FILES).right > 0) == is_right
+
+
+@pytest.mark.parametrize(
+    ("request_", "params", "judged"),
+    [
+        ("open that file", {"path": "trips/oslo.txt"}, "open that file (trips/oslo.txt)"),
+        ("open oslo.txt", {"path": "trips/oslo.txt"}, "open oslo.txt"),
+        ("open the first two", {"path": "a.txt", "lines": 2}, "open the first two"),
+        ("open that file", {"path": "made-up.txt"}, "open that file"),
+    ],
+)
+def test_the_judge_reads_values_of_earlier_turns_behind_the_request(request_: str, params: dict[str, Any], judged: str):
+    asked = packet(request_, history=EARLIER)
+    assert request_to_judge(facts_of(asked, FILES).traced_call(FILES["files.read_file"], params), asked) == judged
+
+
+def test_nothing_stands_behind_a_first_request():
+    asked = packet("open it")
+    call = facts_of(asked, FILES).traced_call(FILES["files.read_file"], {"path": "a.txt"})
+    assert request_to_judge(call, asked) == "open it"

@@ -23,6 +23,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=40, help="how long to train at most")
     parser.add_argument("--share", type=float, default=1, help="of the examples, for a trial")
     parser.add_argument("--without", default="", help="of the calls, leave out sources whose names begin so")
+    parser.add_argument("--upper", type=int, default=0, help="of the calls, train so many layers, half on follow-ups")
     parser.add_argument("--resume", type=int, metavar="N", help="go on from the weights in --out, after N examples")
     parser.add_argument("--shipped", action="store_true", help="put the weights that are shipped there first")
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES)
@@ -49,7 +50,8 @@ def main() -> None:
         kept = given.out / "calls.npz"
         if not kept.exists():
             rightness.pack(shuffled_examples(given.data, given.share), kept)
-        trained = rightness.train(kept, JUDGE_WEIGHTS / "judge.onnx", given.minutes, without=given.without)
+        start = JUDGE_WEIGHTS / "judge.onnx"
+        trained = rightness.train(kept, start, given.minutes, without=given.without, upper=given.upper)
         rightness.export(trained, JUDGE_WEIGHTS / "judge.onnx")
     if "fit" in given.stages:
         from benchmarks.train.judging.fitting import fit

@@ -23,9 +23,10 @@ from benchmarks.train.judging.synthesis import Synthesis, made_requests, opposit
 from benchmarks.train.judging.values import NUMBER_WORDS, value_of
 from benchmarks.train.own import catalogues
 from packetgate.ranking.bm25 import Lexical
-from packetgate.reflex.judge.calls import pieces_of
+from packetgate.reflex.judge.calls import pieces_of, with_earlier
 from packetgate.reflex.judge.judge import tool_headline
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.values import leaves
 from packetgate.tools.text.words import words_of
 
 SEED = 20
@@ -55,6 +56,23 @@ _CALLED = {
     "chinese": ["zh"], "japanese": ["ja"], "italian": ["it"], "dollars": ["USD"], "euros": ["EUR"], "pounds": ["GBP"],
     "yen": ["JPY"], "usd": ["dollars"], "tesla": ["TSLA"], "austin": ["Austin, TX"], "toronto": ["Toronto, Canada"],
 }  # fmt: skip
+_REFERENCES = [
+    "it", "it", "it", "that", "this", "them", "that one", "this one", "the same", "the same one", "that {0}",
+    "this {0}", "the {0}", "the same {0}", "the first one", "the second one", "the third", "the last one",
+    "the other one", "again",
+]  # fmt: skip
+_BEFORE_REFERENCE = re.compile(r"(?i)(?:\b(?:an?|the|my|our) )?[\"'`]*$")
+_QUOTE = re.compile(r"^[\"'`]+")
+_ELLIPSES = [
+    "and {0}", "and {0}?", "and in {0}", "and for {0}?", "what about {0}?", "how about {0}", "now {0}", "no, {0}",
+    "the same for {0}", "same with {0}", "{0} too", "then {0}", "with {0}", "and of {0}", "try {0}",
+]  # fmt: skip
+_SMALL_TALK = frozenset(
+    "greeting goodbye thank_you are_you_a_bot what_is_your_name who_made_you how_old_are_you tell_joke yes no maybe "
+    "what_are_your_hobbies where_are_you_from meaning_of_life what_can_i_ask_you do_you_have_pets fun_fact "
+    "who_do_you_work_for".split()
+)
+"""Intents of CLINC150 that no tool of a catalogue of our own serves."""
 _JOINTS = [" and then ", ". Then ", ", and ", ". After that ", "; ", " and also ", "\n", " and "]
 
 
@@ -99,6 +117,7 @@ def examples(data: Path, rng: random.Random, share: float = 1.0) -> Iterator[Exa
         for _ in range(times):
             if times == 1 or rng.random() < share:
                 yield from spoil.examples(right)
+    yield from _follow_ups(data, rng, spoil, share)
     yield from _needless(rng, spoil)
     yield from _without_arguments(data, rng)
 
@@ -188,6 +207,92 @@ def _synthesised(tools: Sequence[Tool], count: int, rng: random.Random) -> Itera
         params = _typed_params(shown, request, spans)
         source = "synthesis" if all(name in params for name in shown.required) else "synthesis lacking"
         yield Right(source, request, _spec(shown), params, others, 0.5)
+
+
+def _follow_ups(data: Path, rng: random.Random, spoil: "Spoiler", share: float) -> Iterator[Example]:
+    """Yield requests with values of earlier turns behind them, as the judge reads them, and calls with these values."""
+    said = [row["query"] for row in rows(data / "clinc150" / "train.jsonl") if row["intent"] in _SMALL_TALK]
+    alike: dict[str, list[Any]] = {}
+    sources = (
+        [(one, 6) for one in _own()],
+        [(one, 2) for one in _sealtools(data, rng)],
+        [(one, 1) for one in _snips(data, rng)],
+    )
+    for right, times in (pair for source in sources for pair in source):
+        for _ in range(times):
+            if rng.random() < share and right.source in {"own", "sealtools", "snips"}:
+                yield from follow_ups(right, alike, said, rng, spoil)
+
+
+def follow_ups(
+    right: Right, alike: dict[str, list[Any]], said: Sequence[str], rng: random.Random, spoil: "Spoiler"
+) -> Iterator[Example]:
+    """Yield follow-ups of a right call, right and wrong ones.
+
+    Args:
+        alike: values of other calls by the parameter's last word; this call's are added.
+        said: what people say that no tool serves.
+    """
+    tool, request, weight = right.tool, right.request, right.weight
+    found = [(name, value) for name, value in right.params.items() if is_said_once(value, request)]
+    small = rng.random() < 0.25 or (not found and rng.random() < 0.5)
+    if small:
+        params = (
+            dict(right.params)
+            if rng.random() < 0.7
+            else {n: right.params[n] for n in tool.required if n in right.params}
+        )
+        behind = with_earlier(rng.choice(said), params.values() if rng.random() < 0.6 else ())
+        yield Example("follow-up none", behind, tool, params, False, 2 * weight)
+    if not found:
+        return
+    name, value = rng.choice(found)
+    kind = (words_of(name) or ["one"])[-1].lower()
+    others = [one for one in alike.setdefault(kind, []) if one != value]
+    alike[kind] = [*others[-40:], value]
+    reference = rng.choice(_REFERENCES).format(rng.choice(["file", "one"]) if kind == "path" else kind)
+    before, _, after = request.partition(str(value))
+    asked = f"{re.sub(_BEFORE_REFERENCE, '', before)}{reference}{_QUOTE.sub('', after)}"
+    if len(found) > 1 and rng.random() < 0.3:
+        asked = rng.choice(_ELLIPSES).format(rng.choice([other for one, other in found if one != name]))
+        earlier = [one for one in leaf_texts(right.params) if one not in asked]
+        yield Example("follow-up", with_earlier(asked, earlier), tool, right.params, True, weight, frozenset())
+        return
+    yield Example("follow-up", with_earlier(asked, [value]), tool, right.params, True, weight, frozenset())
+    way = rng.random()
+    if way < 0.35:  # the value is not taken up
+        params = {key: one for key, one in right.params.items() if key != name}
+        if name in tool.required or rng.random() < 0.3:
+            params[name] = spoil.guess(name, tool.parameters.get(name, {}), asked)
+        if params.get(name) != value:
+            yield Example("follow-up", asked, tool, params, False, weight, frozenset({name}))
+    elif way < 0.65 and others:  # an earlier value where the request names one
+        other = rng.choice(others)
+        if str(other) not in request:
+            params = {**right.params, name: other}
+            yield Example("follow-up", with_earlier(request, [other]), tool, params, False, weight, frozenset({name}))
+    elif right.others:
+        another = rng.choice(list(right.others))
+        params = spoil.guessed(right.params, another, asked)
+        earlier = [one for one in leaf_texts(params) if one == str(value)]
+        yield Example("follow-up", with_earlier(asked, earlier), another, params, False, weight)
+
+
+def is_said_once(value: Any, request: str) -> bool:
+    """Return whether a request names a value once, and more than it."""
+    text = str(value)
+    return (
+        isinstance(value, str | int)
+        and not isinstance(value, bool)
+        and len(text) > 1
+        and len(text) < 0.7 * len(request)
+        and len(re.findall(rf"(?<!\w){re.escape(text)}(?!\w)", request)) == 1
+    )
+
+
+def leaf_texts(params: Mapping[str, Any]) -> list[str]:
+    """Return the texts and numbers of arguments, but yes and no."""
+    return [str(one.value) for value in params.values() for one in leaves(value, "") if not isinstance(one.value, bool)]
 
 
 def _needless(rng: random.Random, spoil: "Spoiler") -> Iterator[Example]:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -35,9 +35,21 @@ from packetgate.reflex.judge.judge import (
 from packetgate.reflex.meaning import encoder as ranking
 from packetgate.reflex.weights import load_tokenizer, without_surrogates
 
-SEED, BATCH, SERVING = 20, 256, 48
-"""`SERVING`: examples of a batch on which it is held to what it said of tools before."""
-LEARNING_RATE, HEAD_RATE, WARM_UP = 1.5e-4, 6e-4, 0.04
+SEED, WARM_UP = 20, 0.04
+
+
+class Pace(NamedTuple):
+    """How much is learned of a batch."""
+
+    batch: int
+    serving: int
+    """Examples of a batch on which it is held to what it said of tools before."""
+    rate: float
+    head_rate: float
+
+
+PACE, UPPER_PACE = Pace(256, 48, 1.5e-4, 6e-4), Pace(64, 12, 8e-5, 2e-4)
+"""Of training whole, and of training only the upper layers, which two cores can do."""
 ARGUMENT_SHARE, SERVING_SHARE = 0.3, 0.1
 _BUCKET = 60  # batches whose examples are sorted by length together
 
@@ -182,12 +194,13 @@ def _tool_tokens(
     return [*before, *tool, SEP], len(before), {}
 
 
-def train(packed_examples: Path, start: Path, minutes: float, *, without: str = "") -> CallJudge:
+def train(packed_examples: Path, start: Path, minutes: float, *, without: str = "", upper: int = 0) -> CallJudge:
     """Return the judge, trained for so many minutes.
 
     Args:
         start: the exported judge to begin with; what it says of tools is kept.
         without: the beginning of the names of sources that are left out.
+        upper: so many layers are trained, the last ones, half of it on follow-ups; 0: all, on all examples alike.
     """
     torch.manual_seed(SEED)
     rng = np.random.default_rng(SEED)
@@ -196,18 +209,20 @@ def train(packed_examples: Path, start: Path, minutes: float, *, without: str = 
     kept = dict(np.load(packed_examples))
     calls, tools = sequences(kept, device)
     names = kept["sources"][kept["source"]]
-    rows = np.flatnonzero(~np.char.startswith(names, without)) if without else np.arange(len(names))
+    rows, pace = _rows(names, without, upper > 0, rng), UPPER_PACE if upper else PACE
     right, weight = (torch.from_numpy(kept[one].astype(np.float32)).to(device) for one in ("right", "weight"))
     model, before = restored(start).to(device).train(), restored(start).to(device).eval().requires_grad_(False)
+    if upper:
+        _freeze(model, upper)
     heads = [one for name, one in model.named_parameters() if name.startswith(("right", "argument"))]
     body = [one for name, one in model.named_parameters() if not name.startswith(("right", "argument"))]
     optimizer = torch.optim.AdamW(
-        [{"params": body, "lr": LEARNING_RATE}, {"params": heads, "lr": HEAD_RATE}], weight_decay=0.01
+        [{"params": body, "lr": pace.rate}, {"params": heads, "lr": pace.head_rate}], weight_decay=0.01
     )
     rates = [group["lr"] for group in optimizer.param_groups]
     started = told = time.monotonic()
     seen, losses = 0, []
-    for batch in _batches(rows, calls.lengths, rng):
+    for batch in _batches(rows, calls.lengths, rng, pace.batch):
         now = time.monotonic()
         done = (now - started) / (60 * minutes)
         if done >= 1:
@@ -215,7 +230,7 @@ def train(packed_examples: Path, start: Path, minutes: float, *, without: str = 
         for group, rate in zip(optimizer.param_groups, rates, strict=True):
             group["lr"] = rate * min(done / WARM_UP + 0.02, (1 - done) / (1 - WARM_UP), 1)
         ids, mask, segments, labels = calls.batch(batch)
-        some = tools.batch(rng.permutation(batch)[:SERVING])[:3]
+        some = tools.batch(rng.permutation(batch)[: pace.serving])[:3]
         with torch.autocast(device, torch.bfloat16):
             _, is_right, arguments = model(ids, mask, segments)
             serves, _, _ = model(*some)
@@ -245,15 +260,34 @@ def train(packed_examples: Path, start: Path, minutes: float, *, without: str = 
     return trained
 
 
+def _rows(names: NDArray[Any], without: str, upper: bool, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the examples to train on; half of them are follow-ups where only upper layers are trained."""
+    kept = ~np.char.startswith(names, without) if without else np.full(len(names), fill_value=True)
+    if upper:
+        follow_ups = np.char.startswith(names, "follow-up")
+        kept &= follow_ups | (rng.random(len(names)) < follow_ups.sum() / max(1, (~follow_ups).sum()))
+    return np.flatnonzero(kept)
+
+
+def _freeze(model: CallJudge, upper: int) -> None:
+    """Train only the last layers and the heads of a judge, without dropout."""
+    frozen = model.encoder.encoder.layer[: len(model.encoder.encoder.layer) - upper]
+    for one in (model.encoder.embeddings, *frozen):
+        one.requires_grad_(False)
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+
+
 def _batches(
-    rows: NDArray[np.int64], lengths: NDArray[np.int64], rng: np.random.Generator
+    rows: NDArray[np.int64], lengths: NDArray[np.int64], rng: np.random.Generator, size: int
 ) -> Iterator[NDArray[np.int64]]:
     """Yield batches of examples of about the same length, in random order, without end."""
     while True:
         order = rng.permutation(rows)
-        for start in range(0, len(order), BATCH * _BUCKET):
-            part = order[start : start + BATCH * _BUCKET]
+        for start in range(0, len(order), size * _BUCKET):
+            part = order[start : start + size * _BUCKET]
             part = part[np.argsort(lengths[part], kind="stable")]
-            groups = [part[at : at + BATCH] for at in range(0, len(part), BATCH)]
+            groups = [part[at : at + size] for at in range(0, len(part), size)]
             random.Random(start).shuffle(groups)
             yield from groups

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -18,7 +18,9 @@ from packetgate.reflex.judge.judge import (
     tool_headline,
 )
 from packetgate.reflex.weights import without_surrogates
+from packetgate.state.routing import Risk
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.named_paths import words_for_path
 from packetgate.tools.text.values import fold_text, leaves
 
 MAX_TOKENS, MAX_CHARS = 320, 1_000
@@ -26,6 +28,7 @@ _REQUEST_TOKENS, _TOOL_TOKENS = 140, 36
 _GIVEN_TOKENS, _LACKING_TOKENS = 20, 14  # of a parameter's text, with and without an argument
 _VALUE_HEAD, _VALUE_TAIL = 30, 12
 _MAX_PARAMETERS = 12
+_MAX_EARLIER = 120  # characters of a value of an earlier turn
 _LONG_PATH = re.compile(r"/[^\s\"'`]{40,}[^\s\"'`.,;:!?]")
 _CUT = 8  # BERT's [unused7]: a value was cut here
 
@@ -71,6 +74,12 @@ def pieces_of(request: str, spec: ToolSpec, params: Mapping[str, Any]) -> list[P
     return found
 
 
+def with_earlier(request: str, values: Iterable[object]) -> str:
+    """Return a request with the values behind it that a call takes from earlier turns."""
+    earlier = ", ".join(str(value)[:_MAX_EARLIER] for value in values)
+    return f"{request} ({earlier})" if earlier else request
+
+
 def call_tokens(
     request: Sequence[int], headline: Sequence[int], pieces: Sequence[tuple[Sequence[int], int, Sequence[int] | None]]
 ) -> tuple[list[int], list[int]]:
@@ -94,8 +103,23 @@ def call_tokens(
 
 
 def right_log_odds(request: str, spec: ToolSpec, params: Mapping[str, Any]) -> float:
-    """Return the log odds that a call does what the request asks for. Cached; otherwise blocking."""
+    """Return the log odds that a call does what the request asks for. Cached; otherwise blocking.
+
+    A path is read as the request names it: `the server log` instead of `logs/server.log`.
+    """
+    params = {name: _as_named(value, name, spec, request) for name, value in params.items()}
     return _right_log_odds(request, spec, json.dumps(params, ensure_ascii=False, default=str))
+
+
+def _as_named(value: Any, name: str, spec: ToolSpec, request: str) -> Any:
+    """Return the words for a path of a read, or of a tool that finds by these words the same path."""
+    words = words_for_path(value, request) if isinstance(value, str) else ""
+    if not words or words == value:
+        return value
+    if spec.resolve_arguments is None:
+        return words if spec.apparent_risk is Risk.READ else value
+    found = spec.resolve_arguments({name: words}).get(name)
+    return words if found == spec.resolve_arguments({name: value}).get(name) else value
 
 
 @lru_cache(maxsize=1_024)

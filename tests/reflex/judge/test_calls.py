@@ -68,3 +68,21 @@ def test_a_right_call_is_likelier_than_a_wrong_one(request_: str, right: tuple[A
 @pytest.mark.parametrize("request_", ["", "?" * 5000, "\ud83d", "火车"])
 def test_any_call_is_judged(request_: str):
     assert -30 < right_log_odds(request_, WRITE, {"path": {"a": [None, 1, {"b": "x" * 9000}]}}) < 30
+
+
+READ = tool("files.read", "path", description="Read a file.", path={"type": "string", "description": "The file"})
+
+
+@pytest.mark.parametrize("request_", ["show me server.log", "show me the server log"])
+def test_a_path_of_a_read_is_judged_as_the_request_names_it(request_: str):
+    named, whole, other = (
+        right_log_odds(request_, READ, {"path": path}) for path in ("server.log", "logs/server.log", "logs/mail.log")
+    )
+    assert whole > 0 > other
+    if "server.log" in request_:
+        assert whole == named
+
+
+def test_a_path_of_a_change_is_judged_as_it_is():
+    assert right_log_odds("delete server.log", DELETE, {"path": "server.log"}) > 1
+    assert right_log_odds("delete server.log", DELETE, {"path": "archive/server.log"}) < 1
