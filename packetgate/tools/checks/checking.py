@@ -171,8 +171,9 @@ def _is_similar(name: str, other: str) -> bool:
 
 
 def _leave_out_absent(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
-    """Leave out the invalid values that only say that there is none. A required argument is then missing."""
-    for name in sorted(_invalid_parameters(spec, call.params)):
+    """Leave out invalid and unknown arguments that only say that there is none. A required one is then missing."""
+    unknown = set() if spec.is_open else call.params.keys() - spec.parameters.keys()
+    for name in sorted(_invalid_parameters(spec, call.params) | unknown):
         value = call.params.get(name, "")
         if value in (None, {}, []) or (isinstance(value, str) and value.strip().casefold() in _ABSENT):
             params = {key: kept for key, kept in call.params.items() if key != name}
