@@ -28,6 +28,7 @@ SCRIPTS: list[tuple[list[Reply], list[str], str]] = [
         [],
         "select_tool; scripted at * made no valid call: * cannot be",
     ),
+    ([weather("[1, 2]"), weather(), "Mild."], ["Paris"], ""),
     ([weather(name="functions__sing"), "Done."], [], f"{NOT_LOOKED_UP} (there is no tool functions__sing)]"),
     (['I look: {"name": "functions__get_weather", "argu'] * 3, [], "select_tool; scripted at * made no valid call"),
     ([*[weather(name="functions__sing")] * 2, "Done."], [], f"{NOT_LOOKED_UP} (There is no tool `functions__sing`"),

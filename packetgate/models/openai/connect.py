@@ -33,12 +33,15 @@ warnings.filterwarnings("ignore", r"(.|\n)*OpenAI's structured output feature")
 
 
 def _unwrap_arguments(response: Any) -> None:
-    """Take the arguments of calls out of a JSON string, at which LangChain fails."""
+    """Take the arguments of calls out of a JSON string, and mark other JSON than objects: LangChain fails at both."""
     for choice in getattr(response, "choices", None) or ():
         for call in getattr(choice.message, "tool_calls", None) or ():
             with suppress(ValueError, AttributeError, TypeError):
-                if isinstance(inner := json.loads(call.function.arguments), str):
+                inner = json.loads(call.function.arguments)
+                if isinstance(inner, str):
                     call.function.arguments = inner
+                elif inner and not isinstance(inner, dict):
+                    call.function.arguments += " is no object"
 
 
 class CompatibleChat(BaseChatOpenAI):
