@@ -26,7 +26,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.passages import nearest_passages
-from packetgate.tools.text.reading import is_small_talk, mentions_in, unquoted_words
+from packetgate.tools.text.reading import TALK_REPLIES, is_small_talk, mentions_in, talk_in, unquoted_words
 from packetgate.tools.text.verbs import KNOWN_VERBS
 from packetgate.tools.text.words import words_of
 
@@ -192,7 +192,12 @@ def plain_answer(packet: CognitionPacket, without_calls: Callable[[], str], *, r
 
 def answer_without_tools(request: str, catalogue: Catalogue, no_match: str, hints: SwitchHints) -> str:
     """Return the answer to a request for which no tool is used: greetings, or `no_match` with the nearest tools."""
-    if is_small_talk(request):
+    talk = talk_in(request)
+    if talk in TALK_REPLIES:
+        return TALK_REPLIES[talk]
+    if talk in {"help", "about"}:
+        return _what_it_can_do(catalogue, hints)
+    if talk:
         tools = f" Some of them: {', '.join([*catalogue][:LISTED])}." if catalogue else ""
         return f"Hello! I route requests to tools.{tools}"
     if not catalogue:
@@ -200,6 +205,23 @@ def answer_without_tools(request: str, catalogue: Catalogue, no_match: str, hint
     near = [hit.name for hit in ranking_of(catalogue).rank(request, 3) if hit.terms]
     tools = f"Nearest tools: {', '.join(near)}" if near else f"Some tools: {', '.join(catalogue.interleaved_names[:3])}"
     return f"{no_match} {tools}."
+
+
+def _what_it_can_do(catalogue: Catalogue, hints: SwitchHints) -> str:
+    """Return what the tools do, with an example, and how to allow more."""
+    if not catalogue:
+        return f"I am Packetgate: I route requests to tools. No tools are connected: {hints.tools}."
+    shown = [catalogue[name] for name in catalogue.interleaved_names[:LISTED]]
+    lines = [f"- {spec.name}: {shorten(spec.brief.partition('. ')[0].rstrip('.'), 100)}" for spec in shown]
+    more = f"\n- and {len(catalogue) - len(shown)} more" if len(catalogue) > len(shown) else ""
+    example = next((spec for spec in shown if not spec.required), shown[0])
+    call = " ".join([f"/{example.name}", *(f"{name}=..." for name in example.required)])
+    return (
+        "I am Packetgate: I route requests to tools, and ask before anything changes. "
+        f"Some of my {len(catalogue)} tools:\n" + "\n".join(lines) + f"{more}\n\n"
+        f"Say what you want in plain words, such as `read README.md`, or type a call, such as `{call}`. "
+        f"Tools that change things: {hints.write}. Commands: {hints.execute}."
+    )
 
 
 def call_outcome(call: ToolCall, packet: CognitionPacket) -> tuple[str, str]:

@@ -52,6 +52,22 @@ async def test_each_outcome_is_stated(call: ToolCall, says: str):
     assert says in await answer(packet("Do it to a", call))
 
 
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        ("thanks", "You're welcome."),
+        ("bye", "Goodbye."),
+        ("ok", "What is next?"),
+        ("hello", "Hello!"),
+        ("help", "- files.read_file: Read a text file"),
+        ("what can you do?", "`allow_write_tools` in the settings switches them on"),
+        ("who are you?", "I am Packetgate"),
+    ],
+)
+async def test_small_talk_gets_what_a_person_expects(request_: str, says: str):
+    assert says in await answer(packet(request_))
+
+
 async def test_the_answer_has_calls_then_the_note_then_suggestions():
     given = packet(
         "Do it",

@@ -1,10 +1,12 @@
 """Read plain facts from a request: its words, verbs, mentions, parts, and the access that it asks for."""
 
 import re
+import tomllib
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
+from pathlib import Path
 
 from packetgate.state.sections import Access
 from packetgate.tools.text.verbs import EXECUTES, KNOWN_VERBS, SENSES, SURE_VERBS, WRITES
@@ -15,6 +17,15 @@ SMALL_TALK = frozenset(
     " what's up whats yes no yo you're a an and the for very much lot so to all everyone me my i am im i'm doing"
     " today again".split()
 )
+
+_TALK: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("talk.toml").read_text(encoding="utf-8"))
+_BESIDE_TALK = SMALL_TALK.union(_TALK.pop("beside")["words"].split())
+_PHRASES = {kind: {one.replace("_", " ") for one in stored["phrases"].split()} for kind, stored in _TALK.items()}
+_KIND_WORDS = {kind: frozenset(stored["words"].split()) for kind, stored in _TALK.items() if "words" in stored}
+TALK_REPLIES = {kind: stored["reply"] for kind, stored in _TALK.items() if "reply" in stored}
+"""Answers to small talk that need nothing else."""
+_MAX_TALK_WORDS = 12
+_TALK_WORD = re.compile('[^\\s?!.,;:()"\u00bf\u00a1\uff1f\uff01\u3002\u3001\u2026]+')
 
 _QUESTIONS = frozenset("how what what's when where which who who's whose why".split())
 _QUOTED = re.compile(r"\"([^\"\n]+)\"|“([^”\n]+)”|(?<!\w)'([^'\n]+)'(?!\w)")
@@ -114,9 +125,23 @@ def verbs_in(text: str) -> list[str]:
 
 
 def is_small_talk(text: str) -> bool:
-    """Return whether a text contains only greetings, thanks and similar words."""
+    """Return whether a text is no request: greetings, thanks and the like, or a question about the assistant itself."""
+    return bool(talk_in(text))
+
+
+def talk_in(text: str) -> str:
+    """Return the kind of small talk: `thanks`, `bye`, `ok`, `help`, `about` or `greeting`; empty if it is none."""
     words = unquoted_words(text)
-    return 0 < len(words) <= 12 and SMALL_TALK.issuperset(words) and not mentions_in(text).has_target
+    if not 0 < len(words) <= _MAX_TALK_WORDS or mentions_in(text).has_target:
+        return ""
+    phrase = " ".join(_TALK_WORD.findall(text.lower().replace("\u2019", "'")))
+    for kind, phrases in _PHRASES.items():
+        if phrase in phrases:
+            return kind
+    kind = next((kind for kind in _KIND_WORDS if not _KIND_WORDS[kind].isdisjoint(words)), "")
+    if kind and _BESIDE_TALK.union(*_KIND_WORDS.values()).issuperset(words):
+        return kind
+    return "greeting" if SMALL_TALK.issuperset(words) else ""
 
 
 def is_question(text: str) -> bool:

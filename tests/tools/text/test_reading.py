@@ -3,7 +3,7 @@
 import pytest
 
 from packetgate.state.sections import Access
-from packetgate.tools.text.reading import access_of, condition_in, is_small_talk, mentions_in, parts_in
+from packetgate.tools.text.reading import access_of, condition_in, is_small_talk, mentions_in, parts_in, talk_in
 
 SMALL_TALK = [
     *("Hello", "hello!", "Hey there", "good evening everyone", "Thank you very much!", "Okay, cool", "Bye"),
@@ -18,6 +18,22 @@ REQUESTS = [
 @pytest.mark.parametrize("text", SMALL_TALK)
 def test_small_talk_is_recognised(text: str):
     assert is_small_talk(text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        ("thanks", ["thanks, that was helpful!", "Danke!", "merci beaucoup", "谢谢", "ありがとうございます", "thx"]),
+        ("bye", ["bye", "See you later!", "Tschüss", "au revoir", "до свидания"]),
+        ("ok", ["ok", "Okay, cool", "got it", "alles klar"]),
+        ("help", ["help", "what can you do?", "What tools do you have?", "How do I turn on writes?", "Was kannst du?"]),
+        ("about", ["who are you?", "Wer bist du?", "¿Quién eres?", "你是谁\uff1f"]),
+        ("greeting", ["Hello", "How are you?", "Nice day today"]),
+        ("", ["help me find notes.txt", "thanks for `ls`", "list tools", "who is Ana?", "say bye to Omar", ""]),
+    ],
+)
+def test_kinds_of_small_talk(kind: str, texts: list[str]):
+    assert {text: talk_in(text) for text in texts} == dict.fromkeys(texts, kind)
 
 
 @pytest.mark.parametrize("text", REQUESTS)
