@@ -5,11 +5,12 @@ Only a clear reply answers the question. Otherwise nothing is approved, and the 
 
 import asyncio
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from packetgate.gate.replies import (
+    CORRECTING_WORDS,
     LIMITING_WORDS,
     POLITE_WORDS,
     read_reply,
@@ -28,10 +29,11 @@ from packetgate.tools.text.reading import (
     has_question,
     is_small_talk,
     mentions_in,
+    talk_in,
     unquoted_words,
 )
 from packetgate.tools.text.verbs import KNOWN_VERBS
-from packetgate.tools.text.words import STOP_WORDS, query_terms
+from packetgate.tools.text.words import STOP_WORDS, query_terms, words_of
 
 _POLITE = re.compile(r"^\W*(?:(?:please|kindly)\s+|(?:can|could|would|will)\s+you\s+(?:please\s+)?)+", re.IGNORECASE)
 _REFERENCE = re.compile(r"\b(?:it|this|that|them|these|those|instead|rather|you)\b", re.IGNORECASE)
@@ -58,6 +60,27 @@ class TypedReply:
     kind: Literal["reply", "request", "neither"]
     reply: Any = None  # the text, or a decision about the calls
     problem: str = ""  # for `neither`: why the question is repeated
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a message changes in a call."""
+
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """New values by argument."""
+    unclear: tuple[str, ...] = ()
+    """Arguments that a value of the message fits equally well. Then nothing changes."""
+    names_argument: bool = False
+    """Whether the message names an argument, or the value that it has."""
+    request: str = ""
+    """The user's request with the new values in place of the old ones; empty if it does not contain the old ones."""
+    is_all: bool = False
+    """Whether the message says nothing else."""
+
+    @property
+    def question(self) -> str:
+        """What the user must say if the change is unclear."""
+        return f"This may change {' or '.join(f'`{name}`' for name in self.unclear)}: say which, as in NAME=VALUE."
 
 
 @dataclass(frozen=True)
@@ -105,9 +128,9 @@ class ReplyReader:
         """Return whether a text asks for another tool than `tools`, for sure or probably. Blocking."""
         return False
 
-    def changes_argument(self, message: Message, text: str, call: ToolCall) -> bool:
-        """Return whether a text gives another value for an argument of a call. Blocking."""
-        return False
+    def change_of(self, message: Message, call: ToolCall) -> Change:
+        """Return what a message changes in a call. Blocking."""
+        return Change()
 
     def classify_answer(self, message: Message, spec: ToolSpec, parameter: str) -> TypedReply:
         """Classify a message, given a question for one argument of a tool. Blocking."""
@@ -118,6 +141,8 @@ class ReplyReader:
             return neither(f"Unknown command {text.strip()[:40]}. The question is still open.")
         message = Message(text.strip(), packet, catalogue)
         if packet.routing.outcome != "clarify":
+            if talk_in(message.text) in {"help", "about"}:
+                return TypedReply("request", message.text)
             return self._classify_for_calls(message, [call for call in packet.routing.calls if call.status.awaits_user])
         name, parameter = packet.routing.asked_argument or ("", "")
         spec = catalogue.get(name)
@@ -134,8 +159,10 @@ class ReplyReader:
             return neither(_explanation(calls, message.catalogue)) if is_about else request
         verdicts = [verdict for token in tokens_of(text) if (verdict := verdict_of(token))]
         lead = verdict_of(next(iter(tokens_of(text)), ""))
-        remainder = _after_verdict(message.plain)
-        if is_request(remainder):
+        remainder = after_verdict(message.plain)
+        change = self.change_of(message, calls[0]) if len(calls) == 1 else Change()
+        is_about_call = bool(change.params or change.unclear) and _is_about_call(message, remainder, change, calls[0])
+        if is_request(remainder) and not is_about_call:
             if self.asks_for_other_tool(message, remainder, names, surely=False):
                 return neither(_UNDECIDED) if lead is ApprovalOutcome.APPROVED else request
             is_new = not _REFERENCE.search(remainder) and (
@@ -147,7 +174,9 @@ class ReplyReader:
             return undecided
         if lead is not None and condition_in(text):
             return neither(_UNDECIDED)
-        if len(calls) == 1 and self.changes_argument(message, remainder, calls[0]):
+        if change.unclear and not message.selected_by_model:
+            return neither(change.question)
+        if change.params:
             is_bare_value = len(text.split()) == 1 and "=" not in text
             return undecided if is_bare_value else reply
         if lead is ApprovalOutcome.DENIED and len({*verdicts}) == 1 and _NO_AND_MORE.match(text):
@@ -163,7 +192,8 @@ class ReplyReader:
         return undecided
 
 
-def _after_verdict(text: str) -> str:
+def after_verdict(text: str) -> str:
+    """Return a text without the words at its beginning that decide, such as `no,` and `yes but`."""
     words = text.split()
     while begins := next((count for count in (2, 1) if _is_verdict(words[:count])), 0):
         words = words[begins:]
@@ -173,6 +203,14 @@ def _after_verdict(text: str) -> str:
 def _is_verdict(words: list[str]) -> bool:
     tokens = tokens_of(" ".join(words))
     return bool(tokens) and all(verdict_of(token) or token in _BESIDE_VERDICT for token in tokens)
+
+
+def _is_about_call(message: Message, text: str, change: Change, call: ToolCall) -> bool:
+    """Return whether a change such as `call it b.txt` or `I meant b.txt` is about a call, and names no other tool."""
+    words = {*unquoted_words(text)}
+    named = [name for name in message.catalogue if words.issuperset(words_of(name.partition(".")[2]))]
+    refers = bool(_REFERENCE.search(text)) or not CORRECTING_WORDS.isdisjoint(words)
+    return (refers or change.names_argument) and (not named or call.tool_name in named)
 
 
 def _is_about(text: str, calls: list[ToolCall]) -> bool:

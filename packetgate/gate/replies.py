@@ -27,6 +27,7 @@ ACKNOWLEDGEMENTS = frozenset(_WORDS["acknowledge"])
 POLITE_WORDS = frozenset(_WORDS["around"] + _WORDS["thanks"])
 """Polite words that may accompany a verdict."""
 ALL_WORDS, LIMITING_WORDS = frozenset(_WORDS["all"]), frozenset(_WORDS["limits"])
+CORRECTING_WORDS, THANKS = frozenset(_WORDS["correct"]), frozenset(_WORDS["thanks"])
 _TWO_WORD_PHRASES = frozenset(
     word
     for meaning in ("yes", "no", "skip", "acknowledge", "retract", "thanks", "around")

@@ -25,6 +25,7 @@ async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext
             params=call.params,
             status=call.status.value,
             summary=" ".join(call.result_text.split())[:_SUMMARY_CHARS],
+            request=packet.intent.user_intent,
         )
         for call in routing.calls
     )

@@ -22,7 +22,7 @@ from packetgate.reflex.fit import (
     probability_of_any,
     unused_values,
 )
-from packetgate.reflex.follow_ups import current_step
+from packetgate.reflex.follow_ups import current_step, read_request
 from packetgate.reflex.judge.calls import right_log_odds, with_earlier
 from packetgate.reflex.reading import steps_in
 from packetgate.reflex.signals import CallSignals, ReflexCallSignals, is_known_builtin, reflex_call_probability
@@ -58,7 +58,10 @@ def select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
     undo = undo_in_words(packet.content.original_prompt) if UNDO_TOOL in catalogue else None
     if undo is not None:
         return undo
-    choices = [_select_for_part(part, packet, catalogue) for part in parts_in(current_step(packet))]
+    corrected = _corrected_call(packet, catalogue)
+    if corrected is not None:
+        return corrected
+    choices = [_select_for_part(part, packet, catalogue) for part in parts_in(current_step(packet, catalogue))]
     reasoning = "; ".join(choice.reasoning for choice in choices)
     question = next((choice for choice in choices if choice.action == "clarify"), None)
     if question:
@@ -75,6 +78,19 @@ def select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
 
 def _selection(**fields: Any) -> Selection:
     return Selection(**fields, confidence_source=ConfidenceSource.CALIBRATED, decided_by="reflex")
+
+
+def _corrected_call(packet: CognitionPacket, catalogue: Catalogue) -> Selection | None:
+    """Return the last call with the arguments that the user's last words change; None if they change nothing."""
+    last = next(reversed(packet.governance.approvals), None)
+    if last is None or last.call_id not in [call.call_id for call in packet.routing.calls]:
+        return None
+    changed = read_request(packet, catalogue).changed if last.goes_to_selection else {}
+    if not changed:
+        return None
+    reasoning = f"you changed {', '.join(f'`{name}`' for name in changed)}"
+    call = SelectedCall(tool_name=last.tool_name, params={**last.params, **changed}, reasoning=reasoning)
+    return _selection(action="call", calls=(call,), confidence=1.0, reasoning=reasoning)
 
 
 def _select_for_part(part: str, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
@@ -117,13 +133,10 @@ def _with_answers(
     spec: ToolSpec, params: dict[str, Any], missing: list[str], packet: CognitionPacket
 ) -> tuple[dict[str, Any], list[str]]:
     now = packet.header.created_at.astimezone()
-    corrects = any(one.goes_to_selection for one in packet.governance.approvals)
     for text in packet.content.clarifications:
         decides = parse_words(text).outcome is not ApprovalOutcome.ANSWERED
         value = value_from_answer(spec, missing[0], text, now, decides=decides) if missing else None
         answered = {missing[0]: value} if value is not None else fill_parameters(spec, text, now=now).likely_params()
-        if corrects:
-            params = {**params, **answered}
         params = {**{name: value for name, value in answered.items() if name in missing}, **params}
         missing = [name for name in missing if name not in params]
     return params, missing
@@ -188,13 +201,14 @@ def reflex_call_signals(
     same_tools = {other.spec.name for other in same}
     rival = next((other for other in all_fits[text] if other.spec.name not in same_tools), None)
     filling = max(fit.fillings, key=lambda one: sum(call.params.get(name) == one.params[name] for name in one.params))
-    arguments = argument_probabilities(call.params, filling, answered=bool(packet.content.clarifications))
+    arguments = argument_probabilities(call.params, filling, answered=bool(read_request(packet, catalogue).answers))
     step_calls = (*packet.routing.step_calls, *packet.routing.queued_calls)
     used = " ".join(json.dumps(other.params, ensure_ascii=False) for other in step_calls).casefold()
     unused = [value for value in unused_values(text, fit.fillings) if value.casefold() not in used]
     fit = replace(fit, probability=min(1.0, sum(other.probability for other in same)))
     signals = fit.call_signals(log_probability(arguments), len(call.params), len(unused))
-    signals = signals._replace(right=right_log_odds(request_to_judge(call, packet), fit.spec, call.params))
+    words = request_to_judge(call, packet, catalogue)
+    signals = signals._replace(right=right_log_odds(words, fit.spec, call.params))
     return signals, _doubts(fit, rival, arguments, unused)
 
 
@@ -262,9 +276,9 @@ def log_probability(arguments: Mapping[str, float]) -> float:
     return max(math.log(MIN_PROBABILITY), sum(map(math.log, arguments.values())))
 
 
-def request_to_judge(call: ToolCall, packet: CognitionPacket) -> str:
+def request_to_judge(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> str:
     """Return the words that a call must follow, and its values that the user or a result named before."""
-    words = words_to_judge(packet)
+    words = words_to_judge(packet, catalogue)
     if not (packet.history or packet.routing.past_calls):
         return words
     now, named = UserWords(words), {OriginKind.USER, OriginKind.STRUCTURED, OriginKind.TEXT}
@@ -280,13 +294,13 @@ def request_to_judge(call: ToolCall, packet: CognitionPacket) -> str:
     )
 
 
-def words_to_judge(packet: CognitionPacket) -> str:
+def words_to_judge(packet: CognitionPacket, catalogue: Catalogue) -> str:
     """Return the words that a call must follow: the current step without a reply at its beginning, and the answers."""
-    step = current_step(packet)
+    step = current_step(packet, catalogue)
     lead = _LEAD.match(step)
     if lead and parse_words(lead[1]).outcome is not ApprovalOutcome.ANSWERED:
         step = step[lead.end() :]
-    return "\n".join([step, *packet.content.clarifications])
+    return "\n".join([step, *read_request(packet, catalogue).answers])
 
 
 def call_signals(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallSignals:
@@ -294,7 +308,7 @@ def call_signals(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) 
     parts = fits_by_part(packet, catalogue, also=call.tool_name).items()
     signals = max(_signals(call, text, _fit_of(call, fits), fits) for text, fits in parts)[1]
     return signals._replace(
-        right=right_log_odds(request_to_judge(call, packet), catalogue[call.tool_name], call.params)
+        right=right_log_odds(request_to_judge(call, packet, catalogue), catalogue[call.tool_name], call.params)
     )
 
 

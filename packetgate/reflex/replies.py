@@ -5,6 +5,7 @@ from typing import Any
 
 from packetgate.deciders.replies import (
     QUESTION_WORDS,
+    Change,
     Message,
     ReplyReader,
     TypedReply,
@@ -12,7 +13,7 @@ from packetgate.deciders.replies import (
     is_request,
     neither,
 )
-from packetgate.gate.replies import ALL_WORDS, parse_words
+from packetgate.gate.replies import parse_words
 from packetgate.state.origins import ArgumentRole
 from packetgate.state.printing import code_span, shorten
 from packetgate.state.routing import ToolCall
@@ -37,13 +38,16 @@ class ReflexReplyReader(ReplyReader):
         least = _SURE if surely else MIN_TOOL_PROBABILITY
         return bool(fits) and probability_of_any(fits) >= least and fits[0].spec.name not in tools
 
-    def changes_argument(self, message: Message, text: str, call: ToolCall) -> bool:
-        """Return whether a text likely contains another value for an argument of a call."""
+    def change_of(self, message: Message, call: ToolCall) -> Change:
+        """Return what a message changes in a call."""
+        from packetgate.reflex.changes import read_change
+        from packetgate.reflex.follow_ups import completed_request
+
         spec = message.catalogue.get(call.tool_name)
-        values = _arguments_in(text, spec, message) if spec and call.started_at is None else {}
-        return any(
-            call.params.get(name) != value and str(value).casefold() not in ALL_WORDS for name, value in values.items()
-        )
+        if spec is None or call.started_at is not None:
+            return Change()
+        request = completed_request(message.packet, message.catalogue)
+        return read_change(message.text, spec, call.params, request, message.packet.header.created_at.astimezone())
 
     def classify_answer(self, message: Message, spec: ToolSpec, parameter: str) -> TypedReply:
         """Classify a message, given a question for one argument of a tool."""

@@ -127,6 +127,8 @@ class LedgerEntry(Section):
     params: dict[str, JsonValue] = {}
     status: str
     summary: str
+    request: str = ""
+    """The request that the call was made for."""
     at: datetime = Field(default_factory=now)
 
 

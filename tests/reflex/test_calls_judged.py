@@ -82,10 +82,12 @@ def test_a_value_of_an_earlier_turn_is_right_if_the_request_refers_to_it(request
 )
 def test_the_judge_reads_values_of_earlier_turns_behind_the_request(request_: str, params: dict[str, Any], judged: str):
     asked = packet(request_, history=EARLIER)
-    assert request_to_judge(facts_of(asked, FILES).traced_call(FILES["files.read_file"], params), asked) == judged
+    assert (
+        request_to_judge(facts_of(asked, FILES).traced_call(FILES["files.read_file"], params), asked, FILES) == judged
+    )
 
 
 def test_nothing_stands_behind_a_first_request():
     asked = packet("open it")
     call = facts_of(asked, FILES).traced_call(FILES["files.read_file"], {"path": "a.txt"})
-    assert request_to_judge(call, asked) == "open it"
+    assert request_to_judge(call, asked, FILES) == "open it"

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.packets import CONTEXT, FILES, packet
+from support.packets import CONTEXT, FILES, done, packet
 
 from packetgate.deciders.protocols import Selection
 from packetgate.graph.composition import make_hub
@@ -91,9 +91,20 @@ async def test_the_users_answer_fills_the_missing_argument(answers: tuple[str, .
 
 
 async def test_the_users_correction_replaces_the_argument():
-    given = packet("Delete a.txt", clarifications=("I meant b.txt",))
-    said = Approval(call_id="1", tool_name="files.delete_file", params={}, outcome=ApprovalOutcome.ANSWERED)
-    given = given.model_copy(update={"governance": given.governance.model_copy(update={"approvals": (said,)})})
+    given, waiting = packet("Delete a.txt", clarifications=("I meant b.txt",)), done("files.delete_file", path="a.txt")
+    said = Approval(
+        call_id=waiting.call_id,
+        tool_name=waiting.tool_name,
+        params=waiting.params,
+        outcome=ApprovalOutcome.ANSWERED,
+        comment="I meant b.txt",
+    )
+    given = given.with_update(
+        {
+            "governance": given.governance.changed(approvals=(said,)),
+            "tool_routing": given.routing.changed(calls=(waiting,)),
+        }
+    )
     assert made(await select(given)) == [("files.delete_file", {"path": "b.txt"})]
 
 
