@@ -14,6 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from packetgate.connectors.sessions import AnswerPiece, RunInput, Sessions, SessionState, already_answered_error
 from packetgate.gate.replies import asked_calls, read_reply
 from packetgate.graph.building import LAST_STAGE
+from packetgate.nodes.put_back import STILL_WAITS
 from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError, SessionError
@@ -75,6 +76,11 @@ class Asked:
 
     question: dict[str, Any]
     packet: CognitionPacket
+    is_known: bool = False
+    """Whether the question was already repeated after an earlier request, so that a person need not see it again.
+
+    A reply must then name the question that was shown last, and the question is shown again before it is decided.
+    """
 
 
 @dataclass(frozen=True)
@@ -157,7 +163,14 @@ async def run_turn(
         )
     if aside is not None:
         yield SideTurnFinished(aside)
-    yield Finished(after.packet) if after.question is None else Asked(after.question, after.packet)
+    yield _end(after, before, aside)
+
+
+def _end(after: SessionState, before: SessionState, aside: CognitionPacket | None) -> Finished | Asked:
+    if after.question is None:
+        return Finished(after.packet)
+    was_repeated = before.question is not None and before.question.get("problem") == STILL_WAITS
+    return Asked(after.question, after.packet, is_known=aside is not None and was_repeated)
 
 
 def remember_words(question: Mapping[str, Any]) -> list[str]:

@@ -20,7 +20,7 @@ from packetgate.state.base import is_storable
 from packetgate.state.errors import PacketError, RequestError, first_problem
 from packetgate.state.origins import FlowLabel, SessionLabel, merged_labels
 from packetgate.state.request import TurnRequest, check_request
-from packetgate.state.routing import ToolCall, ToolRouting
+from packetgate.state.routing import Risk, ToolCall, ToolRouting
 from packetgate.state.sections import (
     Content,
     Context,
@@ -159,10 +159,20 @@ class CognitionPacket(BaseModel):
         return bool(self.parked_turns) and self.parked_turns[-1].header.packet_id == self.header.packet_id
 
     @property
+    def asks_about_reads(self) -> bool:
+        """Whether the open question is only about reads: about calls, or about an argument of a tool."""
+        routing = self.tool_routing or ToolRouting()
+        waiting = [call for call in routing.calls if call.status.awaits_user]
+        risks = {Risk.WRITE if call.started_at else call.apparent_risk for call in waiting}
+        if routing.outcome == "clarify":
+            risks = {entry.risk for entry in self.context.palette if entry.tool_name in routing.asked_argument}
+        return risks == {Risk.READ}
+
+    @property
     def parked_for_new_turn(self) -> tuple[ParkedTurn, ...]:
-        """The parked turns of the next turn: also this turn, if its question is open."""
+        """The parked turns of the next turn: also this turn, if its question is open and not only about reads."""
         question = self.governance.question
-        if question is None or question.has_expired:
+        if question is None or question.has_expired or self.asks_about_reads:
             return self.parked_turns
         return (*self.parked_turns, ParkedTurn(**{name: getattr(self, name) for name in ParkedTurn.model_fields}))
 

@@ -20,6 +20,20 @@ def test_a_call_is_edited_in_place(cli: CommandLine) -> None:
     assert (cli.folder / "other.txt").read_text() == "hello"
 
 
+def test_the_arguments_of_a_call_are_edited_one_a_line(cli: CommandLine) -> None:
+    with terminal(cli, "ask", "--allow-writes", 'Write "hello" to notes.txt') as child:
+        child.expect(r"\[e\]dit")
+        for answers in (("", ""), ("other.txt", "")):
+            child.sendline("e")
+            child.expect(r"path \[notes.txt\]: ")
+            child.sendline(answers[0])
+            child.expect(r"content \[hello\]: ")
+            child.sendline(answers[1])
+            child.expect("Created other.txt" if answers[0] else "nothing was changed")
+        child.expect(pexpect.EOF)
+    assert (cli.folder / "other.txt").read_text() == "hello"
+
+
 def test_a_write_shows_its_difference(cli: CommandLine) -> None:
     (cli.folder / "plan.txt").write_text("one\ntwo\x1b[2J\n")
     with terminal(cli, "ask", "--allow-writes", 'Overwrite plan.txt with "three"') as child:
@@ -80,14 +94,13 @@ def test_commands_and_requests_work_during_a_question(cli: CommandLine) -> None:
         child.expect("I need `path`")
         for words, says in (
             ("/help", "Ctrl.C stops"),
-            ("Count the words in plan.txt", "Waiting for your decision"),
+            ("plan.txt", "The gate opens at seven"),
+            ("Read the file", "I need `path`"),
+            ("Count the words in plan.txt", "was not answered.*5 words"),
         ):
             child.sendline(words)
             child.expect(f"(?s){says}")
             child.expect("> ")
-        child.sendline("plan.txt")
-        child.expect("The gate opens at seven")
-        child.expect("you> ")
         child.sendline("/quit")
         assert ended(child) == 0
 

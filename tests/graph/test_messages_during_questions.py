@@ -11,7 +11,7 @@ from support.scripted_deciders import ScriptedResponder, ScriptedReviewer, appro
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.terminal.chat import COMMANDS
-from packetgate.connectors.turn import Asked, Reply, Say, SideTurnFinished, run_turn
+from packetgate.connectors.turn import Asked, Finished, Reply, Say, SideTurnFinished, run_turn
 from packetgate.deciders.commands import is_command
 from packetgate.graph.settings import Settings
 from packetgate.state.channels import SLASH_COMMANDS
@@ -50,7 +50,7 @@ async def outcome_of_message(sessions: Sessions, request: str, words: str, *, as
     ("request_", "words"),
     [
         (WRITE, "never mind, read plan.txt"),
-        (READ, "Count the words in plan.txt"),
+        ("Copy plan.txt", "Count the words in plan.txt"),
         ("Delete plan.txt", "What does plan.txt say?"),
     ],
 )
@@ -65,12 +65,38 @@ async def test_a_new_request_runs_and_the_question_stays_open(
     assert asked.packet.content.original_prompt == request_
 
 
+async def test_a_question_is_repeated_once(sessions: Sessions) -> None:
+    """After another request it is repeated, and later only shown again before it is answered."""
+    asked = (await outcome_of_message(sessions, WRITE, "Read plan.txt", as_message=False))[-1]
+    assert isinstance(asked, Asked)
+    shown = str(asked.question["question_id"])
+    assert not asked.is_known
+    for request in ("Count the words in plan.txt", "Read plan.txt"):
+        *_, aside, asked = [event async for event in run_turn(sessions, Say(request, question_id=shown), "s", WRITES)]
+        assert isinstance(aside, SideTurnFinished)
+        assert isinstance(asked, Asked)
+        assert asked.is_known
+    (again,) = [event async for event in run_turn(sessions, Say("yes", question_id=shown), "s", WRITES)]
+    assert isinstance(again, Asked)
+    assert (again.is_known, again.question["question_id"]) == (False, asked.question["question_id"])
+    done = [event async for event in run_turn(sessions, Reply("yes", again.question["question_id"]), "s", WRITES)][-1]
+    assert isinstance(done, Finished)
+    assert called(done.packet) == [("ai.write", "a.txt", "executed")]
+
+
+async def test_a_question_about_a_read_lapses_with_the_next_request(sessions: Sessions) -> None:
+    done = (await outcome_of_message(sessions, READ, "Count the words in plan.txt", as_message=False))[-1]
+    assert isinstance(done, Finished)
+    assert called(done.packet) == [("ai.count", "plan.txt", "executed")]
+    assert "was not answered" in done.packet.response.candidate
+
+
 @pytest.mark.parametrize(
     ("request_", "words", "told"),
     [
         *[(WRITE, words, "ai.write: `Write text") for words in ("what does it do?", "yes?")],
         *[(WRITE, words, "not a clear answer") for words in ("hmm, not sure", "go ahead and also read plan.txt")],
-        *[(WRITE, words, "not a clear answer") for words in ("yes if plan.txt is empty", "/etc/hosts", "b.txt")],
+        *[(WRITE, words, "not a clear answer") for words in ("yes if plan.txt is empty", "/etc/hosts", "b.txt", "thx")],
         *[(READ, words, "not a valid value") for words in ("wait", "plan.txt or a.txt")],
         *[(request, "/help", "Unknown command") for request in (WRITE, READ)],
         (READ, "why do you need that?", "ai.read still waits for `path`"),
@@ -88,11 +114,33 @@ async def test_an_unclear_message_leaves_the_question_open(
         assert called(asked.packet) == [("ai.write", "a.txt", "awaiting_approval")]
 
 
-@pytest.mark.parametrize("words", ["yes but to b.txt", "path=b.txt"])
-async def test_a_correction_is_asked_about_again(sessions: Sessions, words: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "path", "content"),
+    [
+        *[(words, "b.txt", "hello") for words in ("yes but to b.txt", "path=b.txt", "call it b.txt", "no, b.txt")],
+        *[(words, "a.txt", "goodbye") for words in ('no, write "goodbye"', 'make it "goodbye"')],
+    ],
+)
+async def test_a_correction_is_asked_about_again(sessions: Sessions, words: str, path: str, content: str) -> None:
     asked = (await outcome_of_message(sessions, WRITE, words, as_message=False))[-1]
     assert isinstance(asked, Asked)
-    assert called(asked.packet)[-1] == ("ai.write", "b.txt", "awaiting_approval")
+    (call,) = [one for one in asked.packet.routing.calls if one.status.awaits_user]
+    assert (call.tool_name, call.params) == ("ai.write", {"path": path, "content": content})
+
+
+async def test_a_correction_that_fits_two_arguments_is_asked_about(sessions: Sessions) -> None:
+    request = "Replace seven with eight in plan.txt"
+    asked = (await outcome_of_message(sessions, request, 'no, "nine"', as_message=False))[-1]
+    assert isinstance(asked, Asked)
+    assert "`old_text` or `new_text`" in asked.question.get("problem", ""), asked.packet.reasoning
+    assert asked.packet.routing.calls[0].params["new_text"] == "eight"
+
+
+@pytest.mark.parametrize("words", ["never mind", "stop", "no thanks"])
+async def test_a_refusal_is_no_value(sessions: Sessions, words: str) -> None:
+    done = (await outcome_of_message(sessions, WRITE, words, as_message=False))[-1]
+    assert isinstance(done, Finished)
+    assert called(done.packet) == [("ai.write", "a.txt", "user_denied")]
 
 
 async def test_text_for_an_earlier_question_runs_as_a_new_request(sessions: Sessions) -> None:

@@ -73,8 +73,9 @@ class DiscordConversations:
         self._config = config
         self._results = results
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._shown_questions: dict[str, tuple[discord.Message, str]] = {}
-        """Maps a session to the message and the id of the question that the bot showed last since its start."""
+        self._shown_questions: dict[str, tuple[discord.Message | None, str]] = {}
+        """Maps a session to the message and the id of the question that the bot showed last since its start. There is
+        no message if the question is still open and was not shown again."""
 
     def lock(self, session: str) -> asyncio.Lock:
         """Return the lock that allows one turn at a time in a session."""
@@ -98,7 +99,7 @@ class DiscordConversations:
                 _, shown_id = self._shown_questions.get(session, (None, ""))
                 # Without an id, the turn shows the question first.
                 await self.close_question(session, ANSWERED)
-                await self._run(Reply(value, shown_id), reply)
+                await self._run(Reply(value, shown_id), reply, shown_id)
             else:
                 turn, reply.notes = await read_turn(
                     message, me, [earlier.text for earlier in state.packet.conversation]
@@ -168,9 +169,10 @@ class DiscordConversations:
         if session in self._shown_questions:
             message, _ = self._shown_questions.pop(session)
             with suppress(*REQUEST_ERRORS):
-                await message.edit(content=line, view=None)
+                if message is not None:
+                    await message.edit(content=line, view=None)
 
-    async def _run(self, turn: UserInput, reply: DiscordTurn) -> None:
+    async def _run(self, turn: UserInput, reply: DiscordTurn, shown_id: str = "") -> None:
         running = run_turn(self.sessions, turn, reply.session, reply.rights)
         async with reply.to.channel.typing(), aclosing(running) as events:
             async for event in events:
@@ -180,6 +182,8 @@ class DiscordConversations:
                     case SideTurnFinished(packet):
                         await self._show_answer(packet, reply)
                         reply.notes, reply.is_over = [], False
+                    case Asked(is_known=True) if shown_id:
+                        self._shown_questions[reply.session] = None, shown_id
                     case Asked(question, packet):
                         await self._ask(question, packet, reply)
                     case Finished(packet):

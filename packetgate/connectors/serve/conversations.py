@@ -194,10 +194,12 @@ class ChatConversations:
                     case SideTurnFinished(packet):
                         aside = f"{_answer_text(packet)}\n\n"
                     case Asked(question, packet):
-                        asked = question_message(question)
-                        rest = limit.close(shown.rest(aside + asked).removesuffix(asked))
-                        asked = f"\n\n{asked}" if limit.has_ended else asked
-                        point = ThreadPoint(session, packet.header.packet_id, str(question.get("question_id", "")))
+                        shown_before = turn.question_id if event.is_known and isinstance(turn, Reply) else ""
+                        asked = "" if shown_before else question_message(question)
+                        rest = limit.close(shown.rest((aside + asked).rstrip()).removesuffix(asked))
+                        asked = f"\n\n{asked}" if limit.has_ended and asked else asked
+                        question_id = shown_before or str(question.get("question_id", ""))
+                        point = ThreadPoint(session, packet.header.packet_id, question_id)
                     case Finished(packet):
                         rest = limit.close(shown.rest(_answer_text(packet)))
                         point = ThreadPoint(session, packet.header.packet_id)

@@ -124,7 +124,7 @@ class _Chat:
             self._attached.clear()
             terminal.pending = None
             await terminal.step(Say(text, self._request, question_id, files=files))
-        elif reply := terminal.reply_to(text):
+        elif reply := await terminal.reply_to(text, self._read):
             await terminal.step(reply)
 
     async def _command(self, name: str, argument: str) -> None:

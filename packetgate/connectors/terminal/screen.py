@@ -1,6 +1,7 @@
 """Show turns on a terminal: their progress, questions, answers and traces; and read the replies."""
 
 import asyncio
+import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -49,7 +50,8 @@ _WAITS = "Another turn of this session is running, and your turn waits for it. C
 _WITHDRAWN = "\n\n[the text above is withdrawn; the answer is:]\n"
 _LEAVE = "/quit"
 _SMALL_HINT = "[Y]es, or Enter; [n]o; or say something else: "
-_HINT = '[y]es, [n]o, [s]kip, edit {"argument": "value"}, or say something else: '
+_HINT, _EDITS = "[y]es, [n]o, [s]kip, [e]dit, or say something else: ", frozenset({"e", "edit"})
+_EDIT_HINT = "Enter keeps a value; several lines, lists and objects are written as JSON"
 
 
 class LastQuestion:
@@ -156,7 +158,7 @@ class Terminal:
     async def step(self, turn: UserInput) -> None:
         """Run a turn. If the turn stops at a question, show the question."""
         event = await self._until_end(turn)
-        if isinstance(event, Asked):
+        if isinstance(event, Asked) and not event.is_known:
             self.ask(event.question)
 
     def ask(self, question: dict[str, Any]) -> None:
@@ -175,10 +177,11 @@ class Terminal:
         each = "" if len(requests) == 1 else f"All {len(requests)}, or each as in `1 yes 2 no`: "
         self.prompt = f"{each}{''.join(f'{word}, ' for word in remember_words(question))}{_HINT}"
 
-    def reply_to(self, text: str) -> Reply | None:
+    async def reply_to(self, text: str, read: LineReader) -> Reply | None:
         """Return the input as the reply to the open question; None if the input is empty.
 
-        The graph decides whether the text is a reply, a correction or a new request.
+        The graph decides whether the text is a reply, a correction or a new request. `edit` reads the arguments of the
+        calls, one a line.
 
         Raises:
             EOFError: the input is /quit.
@@ -189,6 +192,12 @@ class Terminal:
             return None
         if text.casefold() == _LEAVE:
             raise EOFError
+        if text.casefold() in _EDITS and question.get("kind") != "question":
+            edits = [await _edited(one, read) for one in question["action_requests"]]
+            if not any(edits):
+                rendering.say("nothing was changed, and nothing was run")
+                return None
+            text = f"edit {json.dumps(edits)}"
         reply = Reply(words_reply(text, question), str(question.get("question_id", "")))
         self.pending = None
         return reply
@@ -197,7 +206,7 @@ class Terminal:
         while True:
             text = await self.read(self.prompt)
             try:
-                if reply := self.reply_to(text):
+                if reply := await self.reply_to(text, self.read):
                     return reply
             except RequestError as error:
                 rendering.say(str(error), "red")
@@ -265,3 +274,24 @@ class Terminal:
 
     def _answer_command(self, *reply: str) -> str:
         return " ".join([f"{self.program} answer", *reply, shlex.join(["--session", self.session, *self.options])])
+
+
+async def _edited(request: dict[str, Any], read: LineReader) -> dict[str, Any]:
+    """Return the arguments of a call that the user changes, read one a line."""
+    changed = {}
+    rendering.say(f"{request['name']}: {_EDIT_HINT}", "")
+    for name, value in request["args"].items():
+        shown = value if isinstance(value, str) and "\n" not in value else json.dumps(value, ensure_ascii=False)
+        text = (await read(f"{printable(name)} [{printable(shown)}]: ")).strip()
+        if text:
+            changed[name] = _typed(text, value)
+    return changed
+
+
+def _typed(text: str, value: Any) -> Any:
+    """Return what the user typed in place of a value: text stays text, and other values are JSON where they can be."""
+    if isinstance(value, str) and not text.startswith('"'):
+        return text
+    with suppress(ValueError):
+        return json.loads(text)
+    return text
