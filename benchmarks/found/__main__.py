@@ -22,6 +22,7 @@ from langchain_core.language_models.fake_chat_models import FakeMessagesListChat
 from langchain_core.messages import AIMessage, AIMessageChunk, ToolCall, ToolCallChunk
 from mcp_types import Tool, ToolAnnotations
 
+from benchmarks.found import talks
 from benchmarks.found.scripted import ScriptedTexts, StreamedTexts, call_lamps, prompt_of, weather_turns
 from benchmarks.found.server import FoundServer
 from packetgate.connectors.discord.messages import MESSAGE_CHARS, split_message
@@ -147,6 +148,16 @@ async def withdrawn(rows: Rows) -> Iterator[bool]:
     return iter([all([await _is_said_once(row, *way) for way in ways]) for row in rows])
 
 
+async def people(rows: Rows) -> Iterator[bool]:
+    """Return whether each correction, follow-up and remark ends as the row says, without a model."""
+    return iter([await talks.ends_well(row, row["project"]) for row in rows])
+
+
+async def side(rows: Rows) -> Iterator[bool]:
+    """Return whether a request while a question is open has both: its answer, and the question."""
+    return iter([await talks.answers_beside(row["open"], row["then"]) for row in rows])
+
+
 CHECKS: dict[str, Callable[[Rows], Awaitable[Iterator[bool]]]] = {
     "answers": answers,
     "mcp_json": mcp_json,
@@ -164,6 +175,8 @@ CHECKS: dict[str, Callable[[Rows], Awaitable[Iterator[bool]]]] = {
     "host": host,
     "leaked": leaked,
     "withdrawn": withdrawn,
+    "people": people,
+    "side": side,
 }
 
 
@@ -288,6 +301,9 @@ async def _try(folder: Path) -> int:
             continue
         text = await asyncio.to_thread(path.read_text, encoding="utf-8")
         rows: Rows = [json.loads(line) for line in text.splitlines()]
+        if name == "people":
+            project = await asyncio.to_thread((folder / "people_project.json").read_text, encoding="utf-8")
+            rows = [{**row, "project": json.loads(project)} for row in rows if row["kind"] in talks.JUDGED]
         right = [*await check(rows)]
         print(f"{name}: {sum(right)} of {len(rows)} right", flush=True)
         for row in (row for row, is_right in zip(rows, right, strict=True) if not is_right):
