@@ -51,7 +51,7 @@ class AnswerLimit:
         whole = shown = self.text + text
         if self.max_tokens is not None and len(whole) > self._sure_chars:
             shown = first_tokens(whole, self.max_tokens)
-            self.is_cut = len(shown) < len(whole.rstrip())
+            self.is_cut = len(shown) < len(whole)
             self._sure_chars = len(whole) + self.max_tokens - estimated_tokens(shown)
         added = (shown if self.is_cut else whole)[len(self.text) :]
         self.text += added

@@ -1,7 +1,7 @@
 """Where an answer ends, however it is cut into pieces."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from packetgate.connectors.serve.answer_limit import AnswerLimit
@@ -21,6 +21,7 @@ def test_a_stop_sequence_is_found_across_pieces(pieces: list[str], stop: list[st
     assert limit.is_stopped is any(one in text for one in stop)
 
 
+@example(["a\n"], 1)
 @given(st.lists(st.text("ab .\n\u4e00", max_size=9), max_size=8), st.integers(1, 12))
 def test_no_more_tokens_are_shown_than_the_limit(pieces: list[str], most: int) -> None:
     limit = AnswerLimit(max_tokens=most)
