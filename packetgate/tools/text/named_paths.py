@@ -1,11 +1,13 @@
 """Find the words by which a request names a path."""
 
 import re
+from itertools import pairwise
 
 _TOKEN = re.compile(r"[^\W_]+")
 _SEPARATOR = re.compile(r"[/\\]")
 _PATH = re.compile(r"[/\\]|[^\W_]\.[^\W_]{1,5}$")
 _NAME_BEFORE, _NAME_AFTER = re.compile(r"\w[./\\-]\Z"), re.compile(r"[./\\-]\w")
+_FILLERS = frozenset("a an the to of for from in on my our your his her their s".split())
 _MIN_LETTERS = 3  # a shorter name says little
 _MAX_PATH = 400
 
@@ -30,23 +32,35 @@ def _find(text: str, pattern: str) -> re.Match[str] | None:
 
 
 def _run_of(path: str, words: str) -> str:
-    """Return the longest run of words in a row that are all in the path, with all words of its name."""
+    """Return the longest run of words that are all in the path, with all words of its name; fillers may stand between.
+
+    Two words count as one that is written without a space: `to-do` names `todo.txt`.
+    """
     *folders, name = [part for part in _SEPARATOR.split(path) if part] or [""]
     stem = name.rpartition(".")[0] or name
     needed = {_form(token) for token in _TOKEN.findall(stem)}
     known = needed | {_form(token) for part in [*folders, name] for token in _TOKEN.findall(part)}
     if sum(map(len, needed)) < _MIN_LETTERS:
         return ""
-    best, run = "", list[re.Match[str]]()
-    for token in [*_TOKEN.finditer(words), None]:
-        if token is not None and _form(token[0]) in known:
-            run.append(token)
-            continue
-        if run and needed <= {_form(one[0]) for one in run}:
-            first, last = run[0].start(), run[-1].end()
-            is_part_of_a_name = _NAME_BEFORE.search(words, 0, first) or _NAME_AFTER.match(words, last)
-            best = best if is_part_of_a_name else max(best, words[first:last], key=len)
-        run = []
+    tokens = [*_TOKEN.finditer(words)]
+    joined = {
+        at: _form(one[0] + following[0])
+        for at, (one, following) in enumerate(pairwise(tokens))
+        if following.start() == one.end() + 1 and _form(one[0] + following[0]) in known
+    }
+    forms = [joined.get(at) or joined.get(at - 1) or _form(token[0]) for at, token in enumerate(tokens)]
+    best, at = "", 0
+    while at < len(tokens):
+        last = at if forms[at] in known else -1
+        end = at + 1
+        while last >= 0 and end < len(tokens) and (forms[end] in known or forms[end] in _FILLERS):
+            last = end if forms[end] in known else last
+            end += 1
+        if last >= 0 and needed <= {*forms[at : last + 1]}:
+            start, stop = tokens[at].start(), tokens[last].end()
+            is_part_of_a_name = _NAME_BEFORE.search(words, 0, start) or _NAME_AFTER.match(words, stop)
+            best = best if is_part_of_a_name else max(best, words[start:stop], key=len)
+        at = end
     return best
 
 
