@@ -42,6 +42,7 @@ from packetgate.state.printing import compact_json, shorten
 from packetgate.state.routing import Correction
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import CheckedCall, repair_and_validate
+from packetgate.tools.text.nearly_json import read_arguments
 from packetgate.tools.text.reading import parts_in
 from packetgate.tools.text.result_store import ResultStore
 from packetgate.tools.text.values import leaves
@@ -297,7 +298,7 @@ class ModelSelector:
         name, palette = self._catalogue.exact_name(call.name) or call.name, self._packet.context.palette_names
         if call.invalid_arguments:
             of = f"of `{name}` " if name else ""
-            message = f"The call {of}cannot be read: its arguments must be one JSON object."
+            message = f"The call {of}cannot be read: its arguments must be one JSON object. {_reason(call)}".rstrip()
             problem = Correction(tool_name=name, problem="invalid_value", message=message)
             return CheckedCall(name, {}, problems=(problem,))
         words = self._packet.session_words
@@ -376,6 +377,15 @@ class ModelSelector:
             decided_by="model",
             usage=self.usage,
         )
+
+
+def _reason(call: WrittenCall) -> str:
+    """Return why the arguments of a call with a name cannot be read, and where; else an empty text."""
+    try:
+        read_arguments(call.invalid_arguments)
+    except ValueError as error:
+        return f"Theirs: {error}." if call.name else ""
+    return ""
 
 
 def _messages_of(problems: Sequence[Sequence[Correction]]) -> str:

@@ -31,8 +31,8 @@ MAX_NAMESPACES = 2
 _NAMESPACES = frozenset({"api", "default", "functions", "mcp", "tools"})
 """Namespaces that models write before tool names."""
 _SEPARATOR = re.compile(r"__|[.:/]")
-_NUMBER = re.compile(r":\d{1,3}\Z")
-"""The number of a call that some models write after the tool's name."""
+_TAIL = re.compile(r":\d{1,3}\Z|<\|.*", re.DOTALL)
+"""The number of a call, or a special token, that some models write after the tool's name."""
 _TOOL_KEYS = frozenset({"function", "mcp", "name", "tool"})
 _SERVER_KEYS = frozenset({"id", "mcp", "name", "server"})
 _BODY_KEYS = frozenset({"args", "arguments", "data", "input", "inputs", "json", "kwargs", "parameters", "params"})
@@ -98,6 +98,7 @@ def repair_call(
     """Return the repaired call. Parts that cannot be repaired stay unchanged."""
     spec, call = catalogue.get(name), _restore_backslashes(CheckedCall(name, dict(params)), words)
     if spec is not None and not check_params(spec, call.params):
+        call = _leave_out_absent(call, spec, words)
         kept = without_repeated_defaults(call.params, spec) if spec.default_args else call.params
         return _resolve_values(replace(call, params=kept), spec)
     call = _repair_tool_name(call, catalogue)
@@ -108,8 +109,8 @@ def repair_call(
     if original_texts and (invalid := _invalid_parameters(spec, call.params) & original_texts.keys()):
         texts = {name: original_texts[name] for name in invalid & call.params.keys()}
         call = replace(call, params=call.params | texts)
-    call = _leave_out_absent(_repair_parameter_names(call, spec), spec)
-    return _resolve_values(_repair_types(call, spec), spec)
+    call = _leave_out_absent(_repair_parameter_names(call, spec), spec, words)
+    return _resolve_values(_restore_backslashes(_repair_types(call, spec), words), spec)
 
 
 def _restore_backslashes(call: CheckedCall, words: str) -> CheckedCall:
@@ -170,16 +171,30 @@ def _is_similar(name: str, other: str) -> bool:
     )
 
 
-def _leave_out_absent(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
-    """Leave out invalid and unknown arguments that only say that there is none. A required one is then missing."""
-    unknown = set() if spec.is_open else call.params.keys() - spec.parameters.keys()
-    for name in sorted(_invalid_parameters(spec, call.params) | unknown):
-        value = call.params.get(name, "")
-        if value in (None, {}, []) or (isinstance(value, str) and value.strip().casefold() in _ABSENT):
-            params = {key: kept for key, kept in call.params.items() if key != name}
-            message = f"`{name}` of `{spec.name}` was left out: {_shorten_json(value)} stands for no value."
-            call = call.with_repair("absent", message, params=params)
+def _leave_out_absent(call: CheckedCall, spec: ToolSpec, words: str) -> CheckedCall:
+    """Leave out the arguments that only say that there is none. A required one is then missing.
+
+    They are invalid or unknown, or optional texts such as "None" that the user did not write.
+    """
+    absent = {name: value for name, value in call.params.items() if _is_absent(value)}
+    if not absent:
+        return call
+    unknown = set() if spec.is_open else absent.keys() - spec.parameters.keys()
+    texts = {
+        name
+        for name, value in absent.items()
+        if isinstance(value, str) and name not in spec.required and spec.parameters.get(name, {}).get("enum") is None
+        if (value.strip() or "format" in spec.parameters.get(name, {})) and not (value and value in words)
+    }
+    for name in sorted(absent.keys() & (_invalid_parameters(spec, call.params) | unknown | texts)):
+        params = {key: kept for key, kept in call.params.items() if key != name}
+        message = f"`{name}` of `{spec.name}` was left out: {_shorten_json(absent[name])} stands for no value."
+        call = call.with_repair("absent", message, params=params)
     return call
+
+
+def _is_absent(value: Any) -> bool:
+    return value in (None, {}, []) or (isinstance(value, str) and value.strip().casefold() in _ABSENT)
 
 
 def _repair_types(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
@@ -215,7 +230,7 @@ def resolve_tool_name(name: str, catalogue: Catalogue) -> str | None:
             break
         name = rest[0]
     if not catalogue.canonical(name):
-        name = _NUMBER.sub("", name)
+        name = _TAIL.sub("", name)
     plain = name.isascii() and name.isprintable()
     return catalogue.canonical(name) if plain or name in catalogue else None
 

@@ -32,6 +32,8 @@ _DASH_BESIDE_CLASS = re.compile(r"(?<!\\)(\\[dDwWsS])-|-(?=\\[dDwWsS])")
 MAX_ERRORS = 64
 """If a call has more invalid values than this, no value is converted."""
 MAX_PLANS = 6
+_LEFT_OUT = object()  # in place of a value: its key is left out
+_LIST_MARKS = re.compile(r"\A\s*[\[{(\"'`]|\A\s*[-*\u2022] |[,;\n\[\]]")  # a text with them may be several items
 CONVERSION_ROUNDS = 2
 """The second round converts values that the first round parsed from JSON text or wrapped in a list."""
 
@@ -239,7 +241,10 @@ def _replaced(holder: Any, path: _Path, value: Any) -> Any:
     if not path:
         return value
     copy = holder.copy()
-    copy[path[0]] = _replaced(holder[path[0]], path[1:], value)
+    if len(path) == 1 and value is _LEFT_OUT:
+        del copy[path[0]]
+    else:
+        copy[path[0]] = _replaced(holder[path[0]], path[1:], value)
     return copy
 
 
@@ -247,8 +252,10 @@ def _candidates_at(params: Mapping[str, Any], error: ValidationError) -> list[An
     value: Any = params
     for step in error.instance_path:
         value = value[step]
+    if value is None and len(error.instance_path) > 1 and isinstance(error.instance_path[-1], str):
+        return [_LEFT_OUT]
     scalars = [*_options(value, getattr(error.kind, "options", ())), *_scalars(value)]
-    if isinstance(value, str) and _begins_container(value):
+    if isinstance(value, str) and _LIST_MARKS.search(value):
         return scalars + parse_container(value)  # a text that cannot be read is not an item either
     wrapped = [] if value is None or isinstance(value, list) else [[one] for one in (value, *scalars)]
     return scalars + wrapped

@@ -18,7 +18,10 @@ MAX_NEARLY_JSON = 4_000
 """Longest text that is read as anything but JSON: json5 takes a tenth of a second for it."""
 _MAX_JSON = 100_000
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(?P<inside>.*?)\n?```", re.DOTALL)
-_FOREIGN_ESCAPE = re.compile(r"\\[^\"'\\/bfnrtu]")
+_BEGINS_VALUE = re.compile(r"[\[{\"']")
+_QUOTE, _TYPOGRAPHIC = re.compile(r"[\"']"), dict.fromkeys(map(ord, "\u201c\u201d\u201e"), '"')
+_WINDOWS_PATH = re.compile(r"""(["'][A-Za-z]:)(\\[^"'\n]*)(["'])""")
+_FOREIGN_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\[^\"'\\/bfnrtu]")
 """An escape that readers resolve differently, as in a Windows path."""
 
 
@@ -38,6 +41,10 @@ def read_nearly_json(text: str) -> Any:
         if len(text) > MAX_NEARLY_JSON:
             raise
         problem = error
+    if not _QUOTE.search(text):
+        text = text.translate(_TYPOGRAPHIC)
+    if paths := _with_escaped_paths(text):
+        text = paths
     readers: list[Callable[[str], Any]] = [_first_of_equal]
     if not _FOREIGN_ESCAPE.search(text):
         readers += [_json5, _python]
@@ -57,16 +64,24 @@ def read_arguments(text: str) -> dict[str, Any]:
     value = read_nearly_json(text) if text.strip() else None
     if isinstance(value, str):
         value = read_nearly_json(value) if value.strip() else None
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
+        value = value[0]
     if value is not None and not isinstance(value, dict):
         raise ValueError("the arguments are not a JSON object")
     return value or {}
 
 
+def _with_escaped_paths(text: str) -> str:
+    """Return the text with doubled backslashes in texts that begin as a Windows path; empty if there is none."""
+    found = _WINDOWS_PATH.sub(lambda match: match[1] + re.sub(r"\\+", r"\\\\", match[2]) + match[3], text)
+    return found if found != text else ""
+
+
 def _first_of_equal(text: str) -> Any:
-    """Return the value of a text that repeats one JSON text."""
+    """Return the value of a text that repeats one JSON text; words may follow."""
     _, end = json.JSONDecoder(strict=False).raw_decode(text)
     first, rest = strict_json(text[:end]), text[end:].lstrip()
-    while rest:
+    while rest and _BEGINS_VALUE.search(rest):
         _, end = json.JSONDecoder(strict=False).raw_decode(rest)
         if strict_json(rest[:end]) != first:
             raise ValueError("the text contains several values")

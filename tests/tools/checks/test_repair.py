@@ -166,7 +166,6 @@ def test_a_valid_call_is_unchanged(name: str, params: dict[str, Any]):
     [
         ({"type": "string"}, 1.1, "1.10", "1.10"),
         ({"type": "string"}, {"a": 1}, '{\n "a": 1}', '{\n "a": 1}'),
-        ({"type": "string"}, None, "null", "null"),
         ({"type": ["string", "null"]}, None, "null", None),
         ({"type": "integer"}, 5, "5", 5),
         ({}, [1], "[1]", [1]),
@@ -176,6 +175,38 @@ def test_a_valid_call_is_unchanged(name: str, params: dict[str, Any]):
 def test_a_value_without_a_type_is_read_by_the_schema(schema: dict[str, Any], read: Any, written: str, meant: Any):
     catalogue = Catalogue([a_tool("a.b", value=schema)])
     assert repair_call("a.b", {"value": read}, catalogue, {"value": written}).params == {"value": meant}
+
+
+@pytest.mark.parametrize(
+    ("schema", "sent", "kept"),
+    [
+        ({"type": "string"}, "None", {}),
+        ({"type": "string"}, "null", {"value": "null"}),  # in the user's words
+        ({"type": "string"}, "", {"value": ""}),
+        ({"type": "string", "format": "date"}, "", {}),
+        ({"type": "string", "enum": ["none", "all"]}, "none", {"value": "none"}),
+        ({"type": ["string", "null"]}, "undefined", {}),
+        ({"type": "object", "properties": {"depth": {"type": "integer"}}}, {"depth": None}, {"value": {}}),
+        ({"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}}, [{"n": None}],
+         {"value": [{}]}),
+        ({"type": "array", "items": {"type": "string"}}, [None], {"value": [None]}),
+    ],
+)  # fmt: skip
+def test_a_value_that_stands_for_none_is_left_out(schema: dict[str, Any], sent: Any, kept: dict[str, Any]):
+    catalogue = Catalogue([a_tool("a.b", value=schema)])
+    assert repair_call("a.b", {"value": sent}, catalogue, words="set it to null").params == kept
+
+
+@pytest.mark.parametrize("text", ["red, blue", '"a", "b"', "('a', 'b')", "- a\n- b", "a; b", 'tags: ["a"]', "see [a]"])
+def test_a_text_that_may_be_a_list_is_no_item(text: str):
+    catalogue = Catalogue([a_tool("a.b", value={"type": "array", "items": {"type": "string"}})])
+    assert repair_call("a.b", {"value": text}, catalogue).params == {"value": text}
+
+
+def test_a_path_in_a_list_that_is_text_is_as_the_user_wrote_it():
+    catalogue = Catalogue([a_tool("a.b", value={"type": "array", "items": {"type": "string"}})])
+    call = repair_call("a.b", {"value": r"['C:\\temp\\new']"}, catalogue, words=r"pack C:\temp\new")
+    assert call.params == {"value": [r"C:\temp\new"]}
 
 
 def test_a_namespace_that_is_a_server_stays():

@@ -21,6 +21,9 @@ PARIS = {"city": "Paris"}
         '{"city": "Paris"}{"city": "Paris"}',
         '{"city": "Paris"}\n{ "city": "Paris" }',
         '"{\\"city\\": \\"Paris\\"}"',
+        '{"city": "Paris"}\n\nI look it up.',
+        '[{"city": "Paris"}]',
+        "{\u201ccity\u201d: \u201cParis\u201d}",
     ],
 )
 def test_each_form_has_the_same_arguments(text: str):
@@ -40,6 +43,9 @@ def test_nothing_means_no_arguments(text: str):
         ('{"a": "line\nbreak"}', {"a": "line\nbreak"}),
         ("{'a': 'it\\'s'}", {"a": "it's"}),
         ('{"p": "C:/new"}', {"p": "C:/new"}),
+        (r'{"p": "C:\Users\new"}', {"p": r"C:\Users\new"}),
+        (r'{"p": "C:\temp\", "n": 1}', {"p": "C:\\temp\\", "n": 1}),
+        (r'{"p": "C:\\Users\\new",}', {"p": r"C:\Users\new"}),
     ],
 )
 def test_values_are_those_that_the_text_says(text: str, value: object):
@@ -65,8 +71,8 @@ def test_values_are_those_that_the_text_says(text: str, value: object):
         "{n: 0x10000000000000000}",
         r'{"s": "\ud800"}',
         "{'n': 1e999}",
-        '{"p": "C:\\Users\\new"}',
-        "{'p': 'C:\\data\\x41'}",
+        '{"p": "\\Users\\new"}',
+        "{'p': 'data\\x41'}",
         "open('a.txt').read()",
         "[" * 100_000,
         f"{{'a': '{'x' * MAX_NEARLY_JSON}'}}",
