@@ -52,7 +52,6 @@ CALL_NEEDED = 0.5  # probability of a needed call, from which a model that made 
 UNMEASURED = 0.5  # confidence without a measurement; it is not shown
 SURE = 0.9  # probability from which an optional value that is in no source is kept: it may be a synonym
 _REASON_CHARS = 200
-_IMPROBABLE = "It was not made: it does not do what the request asks. Use other arguments, another tool, or none."
 
 
 async def select_by_model(
@@ -130,17 +129,7 @@ async def select_natively(
     proposal = await asyncio.to_thread(advisers.propose, packet, catalogue)
     if proposal is None:
         return chosen
-    selection = await asyncio.to_thread(likelier_selection, chosen, proposal, packet, catalogue, advisers)
-    if selection.calls or not chosen.calls or packet.routing.all_calls:
-        return selection
-    written = [WrittenCall(call.tool_name, call.params) for call in chosen.calls]
-    messages = [*messages, *_correction_messages(written, [_IMPROBABLE] * len(written))]
-    try:
-        second = await selector.select(messages, offer.tools)
-    except DecisionError:
-        return selection.changed(usage=selector.usage)
-    second = second.changed(text=second.text if may_answer else "", offered_tools=chosen.offered_tools)
-    return await asyncio.to_thread(likelier_selection, second, proposal, packet, catalogue, advisers)
+    return await asyncio.to_thread(likelier_selection, chosen, proposal, packet, catalogue, advisers)
 
 
 async def select_in_form(
@@ -243,8 +232,7 @@ class ModelSelector:
                 return self._selection_with_calls(answer, written)
             if answer.cut_off and any(call.invalid_arguments for call in written):
                 break
-            texts = [_messages_of([call_problems]) or "It was not made yet." for call_problems in problems]
-            messages = [*messages, *_correction_messages(written, texts)]
+            messages = [*messages, *_correction_messages(written, problems)]
         raise DecisionError(f"{self._model.label} made no valid call: {_messages_of(problems)}", self.usage)
 
     def _checked_calls(self, answer: ModelAnswer) -> tuple[list[WrittenCall], list[list[Correction]]]:
@@ -301,8 +289,7 @@ class ModelSelector:
             message = f"The call {of}cannot be read: its arguments must be one JSON object. {_reason(call)}".rstrip()
             problem = Correction(tool_name=name, problem="invalid_value", message=message)
             return CheckedCall(name, {}, problems=(problem,))
-        words = self._packet.session_words
-        return repair_and_validate(name, call.arguments, palette, self._catalogue, call.written, words=words)
+        return repair_and_validate(name, call.arguments, palette, self._catalogue, call.written)
 
     def _placeholders(self, call: CheckedCall) -> list[Correction]:
         """Return an objection to each value that only repeats the name of its parameter, and is in no source."""
@@ -392,8 +379,8 @@ def _messages_of(problems: Sequence[Sequence[Correction]]) -> str:
     return " ".join(problem.message for call_problems in problems for problem in call_problems)
 
 
-def _correction_messages(calls: Sequence[WrittenCall], texts: Sequence[str]) -> list[BaseMessage]:
-    """Return calls that were not made, each answered by a text that says why."""
+def _correction_messages(calls: Sequence[WrittenCall], problems: Sequence[Sequence[Correction]]) -> list[BaseMessage]:
+    texts = [_messages_of([call_problems]) or "It was not made yet." for call_problems in problems]
     if any(call.invalid_arguments for call in calls):  # a chat template cannot represent a broken call
         written = "\n".join(f"{call.name} {call.invalid_arguments or compact_json(call.arguments)}" for call in calls)
         return [AIMessage(written), HumanMessage("\n".join(texts))]

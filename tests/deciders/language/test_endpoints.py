@@ -1,8 +1,6 @@
 """Selection through an endpoint that accepts tools: its calls, and its text as the turn's answer."""
 
-import json
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -85,43 +83,6 @@ async def test_a_needed_call_is_required_with_the_same_tools(served: OpenAICompa
     first, second = scripted_openai.requests
     assert [one["tool_choice"] for one in (first, second)] == ["auto", "required"]
     assert first["tools"] == second["tools"]
-
-
-async def test_a_path_with_backslashes_is_as_the_user_wrote_it(
-    served: OpenAICompatible, scripted_openai: ScriptedOpenAI
-):
-    scripted_openai.script(tool_calls(("files__read_file", r'{"path": "C:\temp\new"}')))
-    chosen = await select(served, r"Read C:\temp\new, please")
-    assert [one.params for one in chosen.calls] == [{"path": r"C:\temp\new"}]
-
-
-@pytest.mark.reflex
-@pytest.mark.parametrize("second", ["right", "improbable", "words", "unreadable"])
-async def test_an_improbable_call_is_asked_for_once_more(
-    served: OpenAICompatible, scripted_openai: ScriptedOpenAI, second: str
-):
-    async def source() -> Model:
-        return served
-
-    def called(name: str, **arguments: str) -> Message:
-        made = tool_calls((f"files__{name}", json.dumps(arguments)))
-        return replace(made, tokens=(Token("<tool_call>", {"<tool_call>": 0.6, "In": 0.4}),))
-
-    invented = called("write_file", path="lisbon.txt", content="Lorem ipsum")
-    replies = {
-        "right": called("list_directory", path="docs"),
-        "improbable": invented,
-        "words": Tokens.of("There is none."),
-        "unreadable": tool_calls(("files__read_file", '{"path": ')),
-    }
-    again = [replies[second]] * (2 if second == "unreadable" else 1)
-    scripted_openai.script(invented, *again)
-    asked = packet("anything in docs?")
-    chosen = await select_by_model(source, asked, FILES, CONTEXT, prime=None, advisers=Advisers.of(installed()))
-    made = [one.params for one in chosen.calls]
-    assert made == ([{"path": "docs"}] if second == "right" else [])
-    assert len(scripted_openai.requests) == 1 + len(again)
-    assert "does not do what the request asks" in sent(scripted_openai)[-1][1] or second == "unreadable"
 
 
 async def test_words_of_another_model_than_prime_are_not_the_answer(
