@@ -245,7 +245,7 @@ def test_the_model_kind_of_a_plug_in_answers(
     if is_installed:
         entry_points.append(EntryPoint("house", "test_plugins:PLUGIN", GROUP))
     with create_router("echo:Ada", root=tmp_path, plugins=[] if is_installed else [PLUGIN]) as router:
-        assert router.invoke("Who are you?").answer == "I am Ada."
+        assert router.invoke("Which house is this?").answer == "I am Ada."
 
 
 def test_an_installed_command_runs_and_a_broken_one_is_one_line(cli: CommandLine, tmp_path: Path):

@@ -80,14 +80,14 @@ class ReadRequest(NamedTuple):
 
 def read_request(packet: CognitionPacket, catalogue: Catalogue) -> ReadRequest:
     """Return the turn's request, completed from the previous turn, with the user's corrections. Blocking."""
-    from packetgate.reflex.changes import read_change  # numpy is slow to load
-
     now, answers = packet.header.created_at.astimezone(), [*packet.content.clarifications]
     request = complete_request(packet.content.original_prompt, _previous_turn(packet, catalogue), now)
     changed: Mapping[str, Any] = {}
     for approval in packet.governance.approvals:
         spec = catalogue.get(approval.tool_name)
         if spec and approval.goes_to_selection and approval.comment in answers:
+            from packetgate.reflex.changes import read_change  # numpy is slow to load
+
             change = read_change(approval.comment, spec, approval.params, request, now)
             changed, request = change.params, change.request or request
             if change.request:
@@ -162,15 +162,17 @@ def _replaced(request: str, match: re.Match[str], text: str) -> str:
 
 def _with_change(request: str, previous: PreviousTurn, now: datetime) -> str:
     """Return the previous request with what this one states differently; empty if it states something else."""
-    from packetgate.reflex.changes import read_change  # numpy is slow to load
-
     lead = _LEAD.match(request)
     rest = request[lead.end() :].strip() if lead else after_verdict(request)
     words = unquoted_words(rest)
     corrects = lead or rest != request.strip() or CORRECTING_WORDS.intersection(words)
     if not rest or not corrects or len(words) > _MAX_WORDS or KNOWN_VERBS.intersection(words) or is_question(rest):
         return ""
-    change = read_change(request, *previous.call, previous.request, now) if previous.call else None
+    change = None
+    if previous.call:
+        from packetgate.reflex.changes import read_change  # numpy is slow to load
+
+        change = read_change(request, *previous.call, previous.request, now)
     if change and change.is_all and not (lead and change.names_argument) and change.request:
         return change.request
     new, old = mentions_in(rest), mentions_in(previous.request)

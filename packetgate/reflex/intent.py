@@ -21,7 +21,9 @@ async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: R
     """Return whether the next step needs a tool. After a step that failed, no other step follows."""
     if packet.tool_routing is None and undo_in_words(packet.content.original_prompt):
         return intent_decision(True, packet.content.original_prompt, Access.WRITE, ONLY_UNDO)
-    catalogue = await toolbox.catalogue() if packet.context.result_ledger else Catalogue()
+    catalogue = toolbox.last_catalogue  # later passes start no server again
+    if packet.context.result_ledger and packet.tool_routing is None:
+        catalogue = await toolbox.catalogue()
     request = await asyncio.to_thread(completed_request, packet, catalogue)
     steps, routing = steps_in(request), packet.tool_routing
     taken = routing.step + 1 if routing else 0
