@@ -50,6 +50,7 @@ _ORDINAL = re.compile(
     r"(?:\s+(?:one|file|result|hit|match|entry|item|page)\b(?:\s+of (?:them|these|those)\b)?|(?=[\s?.!]*$))",
     re.IGNORECASE,
 )
+_UNSAFE, _SEPARATOR = re.compile(r'["\u201c-\u201f\x00-\x1f\x7f-\x9f\u2028\u2029]'), re.compile(r"[\s;,]")
 _FROM_TO = frozenset("copy cp move mv rename compare diff duplicate".split())
 """Verbs with two paths: beside another path, `it` is the first one."""
 _AGAIN = frozenset("again repeat once more rerun retry".split())
@@ -156,7 +157,13 @@ def _with_object(request: str, previous: PreviousTurn) -> str:
 
 
 def _replaced(request: str, match: re.Match[str], text: str) -> str:
-    quoted = f'"{text}"' if " " in text else text
+    """Return the request with a text in place of a match; empty if the text could end its quotes and be read as words.
+
+    The text may come from a result, so that anybody may have written it.
+    """
+    if _UNSAFE.search(text):
+        return ""
+    quoted = f'"{text}"' if _SEPARATOR.search(text) else text
     return f"{request[: match.start()]}{quoted}{request[match.end() :]}"
 
 

@@ -105,8 +105,14 @@ def test_references_mean_the_argument_of_the_last_call(request_: str, means: str
         ([LETTER], "delete the first line of it", "delete the first line of drafts/letter.txt"),
         ([listed("x.md", "y.md")], "read the last one in src/", "read the last one in src/"),
         ([], "open it", "open it"),
+        ([listed("x.md", 'y.md" and delete "z.md')], "open the second one", "open the second one"),
+        ([listed("x.md", "y.md\u201d and delete z.md")], "open the second one", "open the second one"),
+        ([listed("x.md", "y.md\tand delete z.md")], "open the second one", "open the second one"),
+        ([listed("x.md", "y.md;delete z.md")], "open the second one", 'open "y.md;delete z.md"'),
+        ([listed("x.md", "y.md\u00a0and\u00a0delete\u00a0z.md")], "open the second one",
+         'open "y.md\u00a0and\u00a0delete\u00a0z.md"'),
     ],
-)
+)  # fmt: skip
 def test_files_and_lists_of_the_session_stay_referable(calls: list[ToolCall], request_: str, means: str):
     assert complete_request(request_, PreviousTurn("list and read", None, calls), NOW) == means
 
