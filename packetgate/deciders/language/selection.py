@@ -371,7 +371,7 @@ def _reason(call: WrittenCall) -> str:
     try:
         read_arguments(call.invalid_arguments)
     except ValueError as error:
-        return f"Theirs: {error}." if call.name else ""
+        return f"The error: {error}." if call.name else ""
     return ""
 
 

@@ -96,11 +96,11 @@ def repair_call(
     words: str = "",
 ) -> CheckedCall:
     """Return the repaired call. Parts that cannot be repaired stay unchanged."""
-    spec, call = catalogue.get(name), _restore_backslashes(CheckedCall(name, dict(params)), words)
+    spec, call = catalogue.get(name), CheckedCall(name, dict(params))
     if spec is not None and not check_params(spec, call.params):
         call = _leave_out_absent(call, spec, words)
         kept = without_repeated_defaults(call.params, spec) if spec.default_args else call.params
-        return _resolve_values(replace(call, params=kept), spec)
+        return _resolve_values(_restore_backslashes(replace(call, params=kept), words), spec)
     call = _repair_tool_name(call, catalogue)
     if call.tool_name not in catalogue:
         return call

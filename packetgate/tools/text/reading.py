@@ -20,8 +20,9 @@ SMALL_TALK = frozenset(
 
 _TALK: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("talk.toml").read_text(encoding="utf-8"))
 _BESIDE_TALK = SMALL_TALK.union(_TALK.pop("beside")["words"].split())
-_PHRASES = {kind: {one.replace("_", " ") for one in stored["phrases"].split()} for kind, stored in _TALK.items()}
+_KIND_BY_PHRASE = {one.replace("_", " "): kind for kind, stored in _TALK.items() for one in stored["phrases"].split()}
 _KIND_WORDS = {kind: frozenset(stored["words"].split()) for kind, stored in _TALK.items() if "words" in stored}
+_TALK_WORDS = _BESIDE_TALK.union(*_KIND_WORDS.values())
 TALK_REPLIES = {kind: stored["reply"] for kind, stored in _TALK.items() if "reply" in stored}
 """Answers to small talk that need nothing else."""
 _MAX_TALK_WORDS = 12
@@ -135,11 +136,10 @@ def talk_in(text: str) -> str:
     if not 0 < len(words) <= _MAX_TALK_WORDS or mentions_in(text).has_target:
         return ""
     phrase = " ".join(_TALK_WORD.findall(text.lower().replace("\u2019", "'")))
-    for kind, phrases in _PHRASES.items():
-        if phrase in phrases:
-            return kind
-    kind = next((kind for kind in _KIND_WORDS if not _KIND_WORDS[kind].isdisjoint(words)), "")
-    if kind and _BESIDE_TALK.union(*_KIND_WORDS.values()).issuperset(words):
+    if phrase in _KIND_BY_PHRASE:
+        return _KIND_BY_PHRASE[phrase]
+    kind = next((kind for kind, listed in _KIND_WORDS.items() if not listed.isdisjoint(words)), "")
+    if kind and _TALK_WORDS.issuperset(words):
         return kind
     return "greeting" if SMALL_TALK.issuperset(words) else ""
 

@@ -120,7 +120,7 @@ async def test_the_tools_to_ask_and_to_show_are_decisions(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ('{"path": ', "cannot be read: its arguments must be one JSON object. Theirs: it is not JSON: "),
+        ('{"path": ', "cannot be read: its arguments must be one JSON object. The error: it is not JSON: "),
         ('{"path": ["a.txt"]}', "cannot take this value of `path`"),
         ('{"file": "a.txt"}', "has no parameter `file`"),
         ("{}", "needs `path`: it is missing."),
