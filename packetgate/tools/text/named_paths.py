@@ -17,11 +17,12 @@ def words_for_path(path: str, words: str) -> str:
 
     `server.log` and `the server log` both name `logs/server.log`.
     """
-    if len(path) > _MAX_PATH or not _PATH.search(path):
-        return ""
     folded, parts = words.casefold(), [part for part in _SEPARATOR.split(path.casefold()) if part]
-    for at in range(len(parts)):
-        found = _find(folded, r"[/\\]".join(map(re.escape, parts[at:])))
+    if len(path) > _MAX_PATH or not parts or not _PATH.search(path):
+        return ""
+    tails = (r"[/\\]".join(map(re.escape, parts[at:])) for at in range(len(parts)))
+    for pattern in (re.escape(path.casefold()), *tails):
+        found = _find(folded, pattern)
         if found and sum(map(str.isalnum, parts[-1])) >= _MIN_LETTERS:
             return words[found.start() : found.end()]
     return _run_of(path, words)

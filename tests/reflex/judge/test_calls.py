@@ -42,6 +42,15 @@ def test_required_parameters_come_first_among_those_without_an_argument():
     assert [one.name for one in pieces_of(ASKED, WRITE, {"mode": "append"})] == ["mode", "path", "content"]
 
 
+@pytest.mark.parametrize(
+    "folder", ["/srv/a-server-that-was-killed/run/520", "/home/me/what-I-must-read/old/copies/2026"]
+)
+def test_the_first_folders_of_an_absolute_path_change_nothing(folder: str):
+    paths = [f"{folder}/work/shopping.txt", "/work/shopping.txt"]
+    long, short = (right_log_odds(f"delete {path}", DELETE, {"path": path}) for path in paths)
+    assert long == short
+
+
 def test_a_long_call_is_cut():
     long = list(range(1000, 3000))
     ids, segments = call_tokens(long, long, [(long, Origin.ABSENT, long)] * 40)
