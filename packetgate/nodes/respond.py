@@ -15,7 +15,7 @@ from packetgate.tools.catalogue.toolbox import Toolbox
 
 _STAGE = "respond"
 _MAX_REASON_CHARS = 300
-_LIKELIER = "the rules' selection is more likely right than the model's"
+_LIKELIER = "[Chosen by rules: more likely right than the model's choice]"
 
 
 async def respond(
@@ -70,5 +70,6 @@ def _fallback_note(packet: CognitionPacket, answer: Answer) -> str:
     if not stages:
         return ""
     reasons = [error.message for error in packet.metrics.errors if error.stage in stages] + [answer.fallback_reason]
-    why = shorten(next(filter(None, reasons), _LIKELIER), _MAX_REASON_CHARS)
-    return f"\n\n[Decided without a language model: {', '.join(dict.fromkeys(stages))}; {why}]"
+    why = shorten(next(filter(None, reasons), ""), _MAX_REASON_CHARS)
+    note = f"[Decided without a language model: {', '.join(dict.fromkeys(stages))}; {why}]" if why else _LIKELIER
+    return f"\n\n{note}"

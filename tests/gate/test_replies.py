@@ -52,7 +52,7 @@ def test_words_for_yes_approve(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     "no|NO!!!|\U0001f44e|nein, danke|non merci|\u4e0d|\u3044\u3044\u3048|don't|don\u2019t delete it|never mind"
-    "|no, never|\u274c|nej tak|do not do that|rather not".split("|"),
+    "|no, never|\u274c|nej tak|do not do that|rather not|thanks but no|not yet".split("|"),
 )
 def test_words_for_no_deny(text: str) -> None:
     assert letters(text, ONE) == "n"
