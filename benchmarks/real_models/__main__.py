@@ -21,6 +21,7 @@ from pathlib import Path
 from benchmarks.real_models.figures import beside, figures
 from benchmarks.real_models.opening import by_one, open_model
 from benchmarks.real_models.playing import WAYS, Played, Way, played
+from benchmarks.real_models.readings import to_read
 from benchmarks.results_kept import ROOT
 from benchmarks.selection.cases import Case, drawn, public_sets
 from packetgate.models.model import Model
@@ -51,6 +52,7 @@ def main() -> None:
     parser.add_argument("--ways", nargs="+", default=WAYS, choices=WAYS)
     parser.add_argument("--sample", type=int, default=60, help="so many cases of each set, drawn with a fixed seed")
     parser.add_argument("--keep", type=Path, default=Path("real_models"), help="folder of the answers")
+    parser.add_argument("--read", type=Path, help="write the calls that ran and were not read yet, to be read by two")
     parser.add_argument("--json", action="store_true", help="print JSON, one line a figure")
     given = parser.parse_args()
     try:
@@ -58,14 +60,20 @@ def main() -> None:
             raise InputError("name the folder of the public sets with --data or PACKETGATE_DATA")
         cases = {name: drawn(public_sets(given.data)[name](), given.sample) for name in given.sets}
         for model in given.models:
-            asyncio.run(_measure(model, cases, given.ways, given.keep, as_json=given.json))
+            asyncio.run(_measure(model, cases, given.ways, given.keep, given.read, as_json=given.json))
     except (PacketgateError, OSError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         sys.exit(2)
 
 
 async def _measure(
-    name: str, sets: Mapping[str, Sequence[Case]], ways: Sequence[Way], folder: Path, *, as_json: bool
+    name: str,
+    sets: Mapping[str, Sequence[Case]],
+    ways: Sequence[Way],
+    folder: Path,
+    unread: Path | None,
+    *,
+    as_json: bool,
 ) -> None:
     model = await open_model(name)
     stem = model.name.removesuffix(".gguf")
@@ -75,6 +83,9 @@ async def _measure(
         by_id = {case.id: case for case in cases}
         for at, way in enumerate(ways):
             rows = [each[at] for each in answers]
+            if unread and way == "packetgate":
+                with unread.open("a", encoding="utf-8") as file:
+                    file.writelines(json.dumps(one) + "\n" for one in to_read(by_id, rows))
             for reviewed in (True, False) if way == "packetgate" else (False,):
                 label = "packetgate, without review" if way == "packetgate" and not reviewed else way
                 _show(model.name, title, label, figures(by_id, rows, reviewed=reviewed), as_json=as_json)

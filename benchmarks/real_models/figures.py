@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from benchmarks.real_models.playing import Played
+from benchmarks.real_models.readings import reading_of
 from benchmarks.selection.cases import Case
 from benchmarks.selection.figures import Figures, Outcome, auroc, is_right, names_right
 from packetgate.lab.fitting import calibration_error, reliability
@@ -22,6 +23,7 @@ def figures(cases: Mapping[str, Case], rows: Sequence[Played], *, reviewed: bool
     unserved = [(row, did) for row, did in zip(rows, ran, strict=True) if not _is_wanted(cases[row.id])]
     judged = [(min(row.confidences), ok) for ok, row in zip(right, rows, strict=True) if row.confidences]
     passed = [ok for ok, did in zip(right, ran, strict=True) if did]
+    read = [reading_of(row) for row, did in zip(rows, ran, strict=True) if did and reviewed]
     correct = sum(right)
     return {
         "cases": len(rows),
@@ -32,6 +34,9 @@ def figures(cases: Mapping[str, Case], rows: Sequence[Played], *, reviewed: bool
         "called_where_none_serves": _share(sum(bool(row.calls) for row, _ in unserved), len(unserved)),
         "ran": sum(ran),
         "right_of_those_that_ran": _share(sum(passed), len(passed)),
+        "right_of_those_that_ran_as_read": _share(sum(one.is_right for one in read if one), len(read))
+        if all(read)
+        else None,
         "right_that_ran": _share(sum(passed), correct),
         "wrong_ran": _share(len(passed) - sum(passed), len(rows)),
         "asked": _share(sum(bool(row.calls) and not did for row, did in zip(rows, ran, strict=True)), len(rows)),
