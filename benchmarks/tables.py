@@ -35,8 +35,9 @@ TAKERS = {
 }
 TEXTS = {
     "full catalogue": "every tool in full",
-    "packetgate, tool part": "Packetgate: the tools' part of the prompt",
-    "packetgate, whole selection prompt": "Packetgate: the whole prompt, and the answer's schema",
+    "packetgate, tool part": "Packetgate, a model on your machine: the tools' part of the prompt",
+    "packetgate, whole selection prompt": "Packetgate, a model on your machine: the whole prompt",
+    "packetgate, whole selection prompt of a hosted model": "Packetgate, a hosted model: the whole prompt",
     "langchain LLMToolSelectorMiddleware": "LangChain: the whole prompt, and the answer's schema",
     "fastmcp BM25SearchTransform": "FastMCP: the tools listed, and the result of one search",
 }

@@ -4,7 +4,8 @@ Without options: the 527 tools of livemcpbench, where the folder of data sets is
 the npm filesystem server's own. Of the files of `--tools` and `--queries`, see `benchmarks.ranking`.
 
 The full catalogue is every tool's name, description and schema. Packetgate's tool part is the capabilities ledger and
-the palette; its whole selection prompt is all messages and the schema of the answer. LangChain's is the same of its
+the offered tools; its whole selection prompt is the tools and all messages. A model on this machine is offered tools in
+brief, a hosted one in full. LangChain's is all messages and the schema of the answer of its
 `LLMToolSelectorMiddleware`. FastMCP's is the list that its BM25 search transform shows, and the result of one search.
 """
 
@@ -68,16 +69,15 @@ async def measure(measured: Measured) -> list[Figure]:
     catalogue, requests = measured.catalogue, measured.requests
     full = count(in_full(catalogue))
     asked = [one async for one in selections(catalogue, requests)]
+    hosted = [one async for one in selections(catalogue, requests, runs_here=False)]
     langchain = [count(text) async for text in langchain_selections(catalogue, requests)]
     fastmcp = [count(text) async for text in fastmcp_searches(catalogue, requests)]
-    form = [count(one.form) for one in asked]
-    whole = [count(one.messages) + of_form for one, of_form in zip(asked, form, strict=True)]
     return [
         Figure("full catalogue", [full], full),
         Figure("full catalogue as OpenAI tools", [count(openai_tools(catalogue.values()))], full),
         Figure("packetgate, tool part", [count(one.tool_part) for one in asked], full, measured.goal),
-        Figure("packetgate, answer's schema", form, full),
-        Figure("packetgate, whole selection prompt", whole, full),
+        Figure("packetgate, whole selection prompt", [count(one.whole) for one in asked], full),
+        Figure("packetgate, whole selection prompt of a hosted model", [count(one.whole) for one in hosted], full),
         Figure("langchain LLMToolSelectorMiddleware", langchain, full),
         Figure("fastmcp BM25SearchTransform", fastmcp, full),
     ]

@@ -11,16 +11,13 @@ from benchmarks.stand_ins import Shelf, needing_a_tool
 from benchmarks.tokens.counting import count
 from packetgate.deciders.choosing import language_deciders, reflex_deciders
 from packetgate.graph.building import build_graph
-from packetgate.models.model import Model, ModelAnswer
-from packetgate.models.schemas import AnswerForm
-from packetgate.ranking.choice import palette_text
+from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool
+from packetgate.models.openai.compatible import openai_tool
 from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext
-from packetgate.state.packet import CognitionPacket, TurnInput
+from packetgate.state.packet import TurnInput
 from packetgate.state.printing import compact_json
 from packetgate.tools.catalogue.catalogue import Catalogue
-
-NOTHING = '{"action": "none", "reasoning": "", "confidence": 1}'
 
 
 @dataclass(frozen=True)
@@ -28,11 +25,9 @@ class Asked:
     """One request for a selection."""
 
     tool_part: str
-    """The capabilities ledger and the palette, as they stand in the messages."""
-    messages: str
-    """All of the messages' text."""
-    form: str
-    """The schema of the answer, as an OpenAI-compatible endpoint gets it beside the messages."""
+    """The capabilities ledger, where it stands in the messages, and the offered tools as JSON."""
+    whole: str
+    """The offered tools as JSON, and all of the messages' text."""
 
 
 def in_full(catalogue: Catalogue) -> str:
@@ -43,13 +38,14 @@ def in_full(catalogue: Catalogue) -> str:
     )
 
 
-async def selections(catalogue: Catalogue, requests: Iterable[str]) -> AsyncIterator[Asked]:
+async def selections(catalogue: Catalogue, requests: Iterable[str], *, runs_here: bool = True) -> AsyncIterator[Asked]:
     """Yield what is sent for each request, on a session of its own, with every setting at its default.
 
-    Raises:
-        RuntimeError: what is counted as the tools' part is not what was sent.
+    Args:
+        runs_here: whether the model runs on this machine, so that it is offered tools in brief.
     """
     model = _Recorder()
+    model.runs_here = runs_here
 
     async def source() -> Model:
         return model
@@ -59,39 +55,34 @@ async def selections(catalogue: Catalogue, requests: Iterable[str]) -> AsyncIter
     graph = build_graph(deciders, Shelf(catalogue)).compile(interrupt_after=["select_tool"])
     for request in requests:
         model.asked.clear()
-        state = await graph.ainvoke(TurnInput(messages=[HumanMessage(request)]), context=RoutingContext())
-        messages, form = model.asked[0]
-        yield asked_for(CognitionPacket.model_validate(state), catalogue, messages, form)
-
-
-def asked_for(
-    packet: CognitionPacket, catalogue: Catalogue, messages: Sequence[BaseMessage], form: AnswerForm
-) -> Asked:
-    """Return what a request for a selection from the packet's palette holds.
-
-    Raises:
-        RuntimeError: the ledger or the palette is not what was sent.
-    """
-    sent = "\n".join(message.text for message in messages)
-    parts = [catalogue.long_ledger, palette_text(packet.context.palette, catalogue)]
-    if not all(parts) or any(sent.count(part) != 1 for part in parts):
-        raise RuntimeError("the ledger and the palette do not stand once each in the selection prompt")
-    # OpenAI refuses a schema of alternatives, and is then asked for any JSON object
-    return Asked("\n".join(parts), sent, compact_json({"type": "json_object"}))
+        await graph.ainvoke(TurnInput(messages=[HumanMessage(request)]), context=RoutingContext())
+        messages, offered = model.asked[0]
+        sent = "\n".join(message.text for message in messages)
+        tools = compact_json([openai_tool(one, plain=False) for one in offered])
+        ledger = f"{catalogue.ledger}\n" if catalogue.ledger in sent else ""
+        yield Asked(ledger + tools, f"{tools}\n{sent}")
 
 
 class _Recorder(Model):
-    """Keeps what it is asked, and wants no tool."""
+    """Keeps what it is asked, and calls no tool."""
 
-    def __init__(self) -> None:
-        super().__init__(FakeListChatModel(responses=[NOTHING]))
-        self.asked: list[tuple[Sequence[BaseMessage], AnswerForm]] = []
-
+    uses_tool_calling = True
     token_counter = staticmethod(count)
 
-    async def answer(
-        self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
+    def __init__(self) -> None:
+        super().__init__(FakeListChatModel(responses=["Hello"]))
+        self.asked: list[tuple[Sequence[BaseMessage], Sequence[OfferedTool]]] = []
+
+    async def call(
+        self,
+        messages: Sequence[BaseMessage],
+        tools: Sequence[OfferedTool],
+        *,
+        max_calls: int,
+        sampling: dict[str, Any],
+        must_call: bool = False,
+        caller: ChatCaller | None = None,
     ) -> ModelAnswer:
-        """Answer with no tool."""
-        self.asked.append((messages, form))
-        return ModelAnswer(NOTHING, TokenUsage())
+        """Answer in words."""
+        self.asked.append((messages, tools))
+        return ModelAnswer("Hello", TokenUsage())
