@@ -6,14 +6,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 
-def answer(form: str, asked: str) -> str:
-    """Return the model's answer in a form, or its words to the user without a form."""
-    file = re.search(r"\w+\.(?:txt|md)", asked)
-    call = {"tool": "ai.read", "params": {"path": file[0] if file else "plan.txt"}}
-    if form == "selection":
-        return json.dumps({"action": "call", "calls": [call], "complete": True})
+def answer(asked: str, *, may_call: bool) -> str:
+    """Return the model's answer: a call, whether a call is right, or words to the user."""
     if asked.rstrip().endswith("Is this call right?"):
         return "yes"
+    if may_call:
+        file = re.search(r"\w+\.(?:txt|md)", asked)
+        call = {"name": "ai__read", "arguments": {"path": file[0] if file else "plan.txt"}}
+        return f"<tool_call>{json.dumps(call)}</tool_call>"
     return "The gate opens at seven, and the roses get water an hour later."
 
 
@@ -25,14 +25,10 @@ class Endpoint(BaseHTTPRequestHandler):
         self._send("application/json", json.dumps({"data": [{"id": "scripted"}]}))
 
     def do_POST(self) -> None:
-        """Answer `/chat/completions`; refuse tools, so that calls are asked for in a form."""
+        """Answer `/chat/completions`: a request with a call, and a result with words."""
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if "tools" in body:
-            refusal = {"error": {"message": "tools are not supported"}}
-            self._send("application/json", json.dumps(refusal), status=400)
-            return
-        form = body.get("response_format", {}).get("json_schema", {}).get("name", "")
-        text = answer(form, body["messages"][-1]["content"])
+        last = body["messages"][-1]
+        text = answer(last["content"], may_call="tools" in body and last["role"] == "user")
         message = {"role": "assistant", "content": text}
         choice = {"index": 0, "message": message, "delta": message, "finish_reason": "stop"}
         answered = json.dumps({"id": "1", "model": "scripted", "choices": [choice]})
@@ -41,8 +37,8 @@ class Endpoint(BaseHTTPRequestHandler):
         else:
             self._send("application/json", answered)
 
-    def _send(self, kind: str, text: str, status: int = 200) -> None:
-        self.send_response(status)
+    def _send(self, kind: str, text: str) -> None:
+        self.send_response(200)
         self.send_header("Content-Type", kind)
         self.end_headers()
         self.wfile.write(text.encode())

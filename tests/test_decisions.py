@@ -23,7 +23,7 @@ from langchain_core.decisions import (
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolCall
-from support.prompts import call
+from support.prompts import written_call
 
 from packetgate.decisions import GateDecisionModel
 from packetgate.router import create_router
@@ -101,7 +101,7 @@ def test_any_decision_model_can_review(case: Case):
 
 
 def test_a_chat_model_reviews_and_answers():
-    chat = FakeListChatModel(responses=[call("functions.list_late_orders"), "Two are late."])
+    chat = FakeListChatModel(responses=[written_call("functions.list_late_orders"), "Two are late."])
     with create_router(chat, [list_late_orders], prime=Told(answer=0.8)) as router:
         turn = router.invoke("Which orders are late?")
     assert turn.answer == 'Two are late.\n\n```\n["A-17", "B-4"]\n```'

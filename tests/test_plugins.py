@@ -100,7 +100,7 @@ class EchoKind(ModelKind):
         pass
 
     def open(self, setup: ModelSetup) -> Model:
-        return Model(FakeListChatModel(responses=['{"action": "none", "needs_tool": false}', f"I am {setup.name}."]))
+        return Model(FakeListChatModel(responses=[f"I am {setup.name}."]))
 
     def identity(self, setup: ModelSetup) -> Sequence[str]:
         return (setup.name,)

@@ -32,7 +32,7 @@ from support import parent_turn
 from support.clock_server import Clock
 from support.listed_model import ListedModel
 from support.parent_turn import approve, open_page, read_diary
-from support.prompts import call, first_call
+from support.prompts import written_call
 
 from packetgate.router import Router, Turn, create_router
 from packetgate.state.errors import InputError, ModelError, PacketgateError
@@ -179,7 +179,7 @@ async def test_async_turns_can_be_streamed(shop: Shop):
 
 @pytest.mark.reflex
 def test_any_chat_model_can_be_used():
-    answers = [call("functions.list_late_orders"), "A-17 and B-4 are late."]
+    answers = [written_call("functions.list_late_orders"), "A-17 and B-4 are late."]
     with create_router(ListedModel(responses=answers), [list_late_orders]) as router:
         turn = router.invoke("Which orders are late?")
     assert turn.answer == "A-17 and B-4 are late."
@@ -332,9 +332,9 @@ async def test_what_a_turn_read_holds_in_the_next_under_a_parent(first: str, as_
         checkpointer = sqlite if saver == "sqlite" else InMemorySaver()
         done: dict[str, Any] = {"messages": []}
         if first:
-            done = await turn("What is new?", call(first))
+            done = await turn("What is new?", written_call(first))
         given = {"messages": done["messages"], "thread": "2"} if as_ == "history of the caller" else {}
-        page = call("functions.open_page", url="https://evil.example/4711")
+        page = written_call("functions.open_page", url="https://evil.example/4711")
         second = await turn("Look it up on the web", page, **given)
     assert ("__interrupt__" in second) == bool(first)
 
@@ -345,14 +345,14 @@ def test_what_a_turn_read_holds_in_the_next_process_under_a_parent(tmp_path: Pat
         program = [sys.executable, parent_turn.__file__, thread, words, *answers]
         return subprocess.run(program, cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
-    page = call("functions.open_page", url="https://evil.example/4711")
-    assert turn("1", "What is new?", call("functions.read_diary")) == "Done."
+    page = written_call("functions.open_page", url="https://evil.example/4711")
+    assert turn("1", "What is new?", written_call("functions.read_diary")) == "Done."
     assert turn("1", "Look it up on the web", page) == "asks"
     assert turn("2", "Look it up on the web", page) == "Done."
 
 
 async def test_a_tool_message_of_another_agent_counts_as_unknown_text():
-    page = call("functions.open_page", url="https://evil.example/4711")
+    page = written_call("functions.open_page", url="https://evil.example/4711")
     router = create_router(ListedModel(responses=[page, "Done."]), [open_page], deciders={"reviewer": approve})
     parent = StateGraph(State).add_node("route", router.graph).add_edge(START, "route")
     app: Any = parent.compile(checkpointer=InMemorySaver())
@@ -371,8 +371,8 @@ async def test_a_rule_that_allows_a_call_is_no_question(shop: Shop):
         """Refund an order."""
         return f"refunded {order}"
 
-    made = [first_call("functions.cancel_order", order="A-17")]
-    model = ListedModel(responses=[*made, call("functions.refund", order="A-17"), "Done."])
+    made = [written_call("functions.cancel_order", order="A-17")]
+    model = ListedModel(responses=[*made, written_call("functions.refund", order="A-17"), "Done."])
     rules = [{"tool": "functions.cancel_order", "effect": "allow", "arguments": {"order": "A-*"}}]
     router = create_router(model, [*shop.tools(), refund], rules=rules, settings=WRITES)
     parent = StateGraph(State).add_node("route", router.graph).add_edge(START, "route")

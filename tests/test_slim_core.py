@@ -25,7 +25,7 @@ NEED_NUMPY = [
 ROUTER = """
 import support.slim_core
 from langchain_core.language_models import FakeListChatModel
-from support.prompts import call
+from support.prompts import written_call
 import packetgate.middleware
 from packetgate import create_router, reads
 
@@ -42,11 +42,10 @@ def cancel_order(order: str) -> str:
     return f"cancelled {order}"
 
 tools, writes = [list_late_orders, cancel_order], {"allow_write_tools": True}
-done = '{"action": "none", "needs_tool": false}'
-answers = [call("functions.list_late_orders"), "yes", done, "A-17 and B-4 are late."]
+answers = [written_call("functions.list_late_orders"), "yes", "A-17 and B-4 are late."]
 with create_router(FakeListChatModel(responses=answers), tools) as router:
     print(router.invoke("Which orders are late?").answer)
-answers = [call("functions.cancel_order", order="B-4"), "yes", done, "B-4 is cancelled."]
+answers = [written_call("functions.cancel_order", order="B-4"), "yes", "B-4 is cancelled."]
 with create_router(FakeListChatModel(responses=answers), tools, settings=writes) as router:
     turn = router.invoke("Cancel order B-4")
     print(cancelled, [one["name"] for one in turn.question.payload["action_requests"]])

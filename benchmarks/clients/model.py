@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from packetgate.connectors.serve.protocol import sse_event
+from packetgate.models.call_syntax import DEFAULT_SYNTAX
 
 TITLE, TAG, NEXT = "Plan of the day", "planning", "Which line is the last?"
 """What the model says where a client asks for a title, for tags, and for what the user may say next."""
@@ -43,7 +44,7 @@ class ScriptedModel:
         """Answer one request."""
         body = await request.json()
         self.asked.append(body)
-        text = said(body["messages"])
+        text = said(body["messages"], may_call="tools" in body)
         frame = {"id": "scripted", "created": 0, "model": "scripted"}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         if not body.get("stream"):
@@ -59,13 +60,13 @@ class ScriptedModel:
         return StreamingResponse(events(), media_type="text/event-stream")
 
 
-def said(messages: list[dict[str, Any]]) -> str:
+def said(messages: list[dict[str, Any]], *, may_call: bool) -> str:
     """Return the answer to these messages."""
     system, last = _text(messages[0]), _text(messages[-1])
     if last.rstrip().endswith("Is this call right?"):
         return "yes"
-    if system.startswith("You choose the tools"):
-        return json.dumps(chosen(last))
+    if may_call and (called := calls(last.partition("\n\n(")[0])):
+        return called
     if outputs := _OUTPUT.findall(last):
         return "The tools say: " + " / ".join(outputs)
     known = {'"title"': {"title": TITLE}, '"tags"': {"tags": [TAG]}, '"follow_ups"': {"follow_ups": [NEXT]}}
@@ -75,18 +76,17 @@ def said(messages: list[dict[str, Any]]) -> str:
     return TITLE if "title" in f"{system}\n{last}".lower() else f"I was told: {last.strip()[:200]}"
 
 
-def chosen(prompt: str) -> dict[str, Any]:
-    """Return which tools to call for a request that names files and what to append."""
-    if _OUTPUT.search(prompt):
-        return {"action": "none", "needs_tool": False}
-    files, quoted = _FILE.findall(prompt), _QUOTED.search(prompt)
-    if ADD in prompt and not quoted:
-        return {"action": "clarify", "question": "Which line?"}
-    if quoted and files:
-        calls = [{"tool": "ai.append", "params": {"path": files[0], "text": quoted[1]}}]
-    else:
-        calls = [{"tool": "ai.read", "params": {"path": name}} for name in dict.fromkeys(files)]
-    return {"action": "call", "calls": calls, "complete": True} if calls else {"action": "none", "needs_tool": False}
+def calls(request: str) -> str:
+    """Return the calls for a request that names files and what to append; empty if there are none."""
+    files, quoted = _FILE.findall(request), _QUOTED.search(request)
+    if _OUTPUT.search(request):
+        return ""
+    chosen: list[tuple[str, dict[str, str]]] = [("ai__read", {"path": name}) for name in dict.fromkeys(files)]
+    if ADD in request and not quoted:
+        chosen = [("ask_user", {"question": "Which line?"})]
+    elif quoted and files:
+        chosen = [("ai__append", {"path": files[0], "text": quoted[1]})]
+    return DEFAULT_SYNTAX.write(chosen) if chosen else ""
 
 
 def _text(message: dict[str, Any]) -> str:

@@ -119,7 +119,7 @@ def _fact_rows(passport: Passport) -> Iterator[tuple[str, str]]:
     yield "reviews", passport.review_reliability
     tokens = f"{passport.mean('evaluated'):,.0f} prompt tokens evaluated and {passport.mean('written'):,.0f} written"
     yield "a turn", f"{passport.mean('seconds'):.1f} s without the answer, {tokens}"
-    yield "asked in", "its own tool-calling form" if passport.own_language else "a JSON form"
+    yield "asked in", "its own tool-calling form" if passport.own_language else "words that describe the tools"
     yield "review", f"{passport.review}: of the calls that only read, {passport.reads}"
     calls = counted(len(passport.answers), "call")
     threshold = f"{calls} are too few to find a threshold above which 95 % are right"

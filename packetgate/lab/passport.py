@@ -88,7 +88,7 @@ class Passport(Section):
 
     model: str
     own_language: bool
-    """Whether the model calls tools in its own syntax; otherwise it answers in JSON."""
+    """Whether the model calls tools in its own syntax; otherwise, tools are described in words."""
     threshold: Confidence
     of: int
     """Number of all cases; fewer may have been evaluated."""

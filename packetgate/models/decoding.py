@@ -1,4 +1,4 @@
-"""Read the JSON answer and the tool calls in a model's output, without thoughts and made-up tool results.
+"""Read the tool calls in a model's output, without thoughts and made-up tool results.
 
 A complete call needs no end mark, because servers often cut it off as a stop word. A call ends where its JSON ends, not
 at the next mark, because strings may contain marks.
@@ -7,12 +7,9 @@ at the next mark, because strings may contain marks.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 from typing import Any, NamedTuple
 
 from packetgate.models.json_text import THOUGHT_BEGIN, THOUGHT_END, JsonReading, read_json_at, whole_json
-from packetgate.state.errors import DecisionError
-from packetgate.state.printing import shorten
 from packetgate.tools.text.nearly_json import read_arguments, read_nearly_json
 
 
@@ -70,17 +67,12 @@ CHANNEL_END = r"<\|end\|>|<\|call\|>|<\|return\|>|(?=<\|(?:start|channel)\|>)"
 CONTROL = r"<[|\uff5c][^|\uff5c<>\n]{1,100}[|\uff5c]>|</s>|<(?:start|end)_of_turn>|<\|?turn\|?>"
 """Pattern of a control token of a chat template."""
 
-MAX_ANSWER_CHARS = 1_000_000
-
 CALL_KEYS = {
     "name": ("name", "tool", "tool_name", "selected_tool", "function_name", "function"),
     "arguments": ("arguments", "params", "parameters", "args", "input"),
 }
-_OTHER_KEYS = frozenset(
-    {*CALL_KEYS["name"], "id", "type", "index", "call_id", "tool_call_id", "action", "question", "tools"}
-    | {"alternatives", "reasoning", "confidence"}
-)
-"""Keys that a call without arguments, or an answer in Packetgate's JSON form, may have."""
+_OTHER_KEYS = frozenset({*CALL_KEYS["name"], "id", "type", "index", "call_id", "tool_call_id"})
+"""Keys that a call without arguments may have."""
 
 
 @dataclass(frozen=True)
@@ -99,26 +91,6 @@ class WrittenCall:
     """The text that the model wrote as arguments, if it is not a JSON object."""
 
 
-def decode_json(text: str) -> dict[str, Any]:
-    """Return the last complete JSON object: drafts and examples come before the answer.
-
-    Consecutive calls, in native markup or in a list, count as one object of the form
-    `{"tool_calls": [{"name": ..., "arguments": {...}}]}`.
-
-    Raise DecisionError if there is no object, or its calls cannot be read.
-    """
-    if not text.strip():
-        raise DecisionError("the answer is empty: a JSON object was expected")
-    if len(text) > MAX_ANSWER_CHARS:
-        raise DecisionError(f"the answer is longer than {MAX_ANSWER_CHARS:,} characters: {shorten(text)!r}")
-    readings = read_answer(text)
-    problem = next((reading.problem for reading in reversed(readings) if reading.problem), "")
-    values = [one.value for one in readings if one.value is not None]
-    if any(value != () for value in values):
-        return _normal(values)
-    raise DecisionError(f"the answer contains no complete JSON object{problem and f' ({problem})'}: {shorten(text)!r}")
-
-
 def calls_in(text: str, *, if_clear: bool = False) -> tuple[WrittenCall, ...]:
     """Return the calls in a text; none if one of them cannot be read.
 
@@ -126,7 +98,7 @@ def calls_in(text: str, *, if_clear: bool = False) -> tuple[WrittenCall, ...]:
         if_clear: return calls only if marks of a call's syntax surround one, or if calls are the whole text.
     """
     readings = read_answer(text)
-    if if_clear and not (any(one.is_marked for one in readings) or is_only_calls(text)):
+    if if_clear and not (any(one.is_marked for one in readings) or (begins_call(text) and is_only_calls(text))):
         return ()
     calls: list[WrittenCall] = []
     for reading in readings:
@@ -134,12 +106,20 @@ def calls_in(text: str, *, if_clear: bool = False) -> tuple[WrittenCall, ...]:
             return ()
         if isinstance(reading.value, tuple):
             calls += reading.value
-        elif looks_like_call(reading.value):
-            try:
-                calls.append(_call(reading.value))
-            except ValueError:
-                return ()
+            continue
+        entries = (reading.value or {}).get("tool_calls")
+        if not isinstance(entries, list):
+            entries = [reading.value] if looks_like_call(reading.value) else []
+        try:
+            calls += map(_call, entries)
+        except ValueError:
+            return ()
     return tuple(calls)
+
+
+def unread_problem(text: str) -> str:
+    """Return why the last JSON or call in a text that cannot be read is unreadable; empty if all can be read."""
+    return next((one.problem for one in reversed(read_answer(text)) if one.problem), "")
 
 
 def names_unread_call(text: str, names: Iterable[str]) -> bool:
@@ -159,7 +139,7 @@ def begins_call(text: str) -> bool | None:
     return None if not rest or (not fence and "```".startswith(rest[:3])) else False
 
 
-def call_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _call_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the `name` and the `arguments` of an object, under any of the known key names.
 
     Arguments in a string are decoded; null and the empty string mean none.
@@ -223,36 +203,13 @@ def _is_definition(place: Mapping[str, Any]) -> bool:
 def _call(entry: object) -> WrittenCall:
     if not isinstance(entry, Mapping):
         raise ValueError("a tool call must be a JSON object")  # noqa: TRY004
-    fields = call_fields(entry)
+    fields = _call_fields(entry)
     name, arguments = fields.get("name"), fields.get("arguments", {})
     if not isinstance(name, str) or not name.strip():
         raise ValueError("a tool call has no tool name")
     if not isinstance(arguments, dict):
         raise ValueError(f"the arguments of {name[:60]!r} are not a JSON object")  # noqa: TRY004
     return WrittenCall(name.strip(), arguments)
-
-
-def _entry(call: WrittenCall) -> dict[str, Any]:
-    entry = {"name": call.name, "arguments": call.arguments}
-    return entry | {"written": dict(call.written)} if call.written else entry
-
-
-def _normal(values: list[Any]) -> dict[str, Any]:
-    if isinstance(values[-1], tuple):
-        last_calls = [*takewhile(lambda value: isinstance(value, tuple), reversed(values))][::-1]
-        calls = [call for one in last_calls for call in one]
-        if () in last_calls[:-1] or not calls:
-            raise DecisionError("a tool call of the answer cannot be read, so all calls are ignored")
-        return {"tool_calls": [_entry(call) for call in calls]}
-    answer: dict[str, Any] = values[-1]
-    if looks_like_call(answer) and any(one != answer and (one == () or looks_like_call(one)) for one in values):
-        raise DecisionError("the answer contains text between several tool calls: write the calls in one list")
-    if not isinstance(answer.get("tool_calls"), list):
-        return answer
-    try:
-        return answer | {"tool_calls": [_entry(_call(entry)) for entry in answer["tool_calls"]]}
-    except ValueError as error:
-        raise DecisionError(f"the tool calls of the answer cannot be read: {error}") from error
 
 
 _FLAGS = re.VERBOSE | re.IGNORECASE | re.ASCII
@@ -375,7 +332,7 @@ def _calls(text: str, mark: re.Match[str]) -> JsonReading:
     calls: list[WrittenCall] = []
     end = mark.end() if mark.lastgroup == "frame" else mark.start()
     while (body := _body(text, _after(_GAP, text, end))) is not None:
-        if isinstance(body.value, dict):  # an answer, not a call
+        if isinstance(body.value, dict):  # not a call
             return JsonReading(tuple(calls), end) if calls else body
         if not body.value:
             is_open = body.end < 0
@@ -422,8 +379,8 @@ def _body(text: str, at: int) -> JsonReading | None:
     if reading.value is None:
         return JsonReading((), reading.end, reading.problem)
     calls = _entries(reading.value if isinstance(reading.value, list) else [reading.value], reading.end)
-    is_answer = not calls.value and isinstance(reading.value, dict) and not reading.value.keys() & {*CALL_KEYS["name"]}
-    return JsonReading(reading.value, reading.end, calls.problem) if is_answer else calls
+    is_call = calls.value or not isinstance(reading.value, dict) or reading.value.keys() & {*CALL_KEYS["name"]}
+    return calls if is_call else JsonReading(reading.value, reading.end, calls.problem)
 
 
 def _named(name: str, arguments: JsonReading) -> JsonReading:

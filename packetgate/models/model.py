@@ -1,4 +1,4 @@
-"""The seam to chat models: messages and tools or an output schema in; calls, text or a validated object out.
+"""The seam to chat models: messages and tools in; calls and text out.
 
 Token usage and, where the model returns them, token probabilities come with every answer. All functions that send
 requests raise `DecisionError` if a request fails.
@@ -8,25 +8,19 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.configurable import DynamicRunnable
-from pydantic import BaseModel, ValidationError
 
-from packetgate.models.decoding import WrittenCall, calls_in, decode_json
+from packetgate.models.decoding import WrittenCall, calls_in
 from packetgate.models.options import ModelOptions
-from packetgate.models.schemas import BOUNDS, AnswerForm, Schema, without_keywords
+from packetgate.models.plain_tools import with_tools_in_words
+from packetgate.models.schemas import BOUNDS, Schema, without_keywords
 from packetgate.models.stripping import strip_markup
-from packetgate.models.thoughts import (
-    Thoughts,
-    ask_with_token_limit,
-    cut_off_in_thought,
-    ended_within_thought,
-    usage_of,
-)
+from packetgate.models.thoughts import Thoughts, ask_with_token_limit, usage_of
 from packetgate.models.token_probabilities import begun_word, call_probability, with_probabilities, word_probabilities
 from packetgate.models.transport import (
     as_decision_errors,
@@ -38,12 +32,9 @@ from packetgate.models.transport import (
     timeout_of,
     with_each_chat,
 )
-from packetgate.prompts.rendering import render
 from packetgate.state.base import TokenUsage
-from packetgate.state.errors import DecisionError, InputError, ToolsRefusedError
+from packetgate.state.errors import InputError
 from packetgate.tools.text.nearly_json import read_arguments
-
-T = TypeVar("T", bound=BaseModel)
 
 HIDDEN: RunnableConfig = {"tags": ["nostream"]}
 """Config that keeps an answer out of LangGraph's message stream: users do not see JSON."""
@@ -85,7 +76,7 @@ class OfferedTool:
 
 @dataclass(frozen=True)
 class ModelAnswer:
-    """What a model answered, not validated yet: text, calls of offered tools, or JSON."""
+    """What a model answered, not validated yet: text and calls of tools."""
 
     text: str
     """The text as the model wrote it. Beside the calls of a model in this process it is empty."""
@@ -118,7 +109,7 @@ ChatCaller = Callable[..., Awaitable[AIMessage]]
 
 
 class Model:
-    """Any chat model. Nothing enforces the form of its JSON answers; only the prompt describes it."""
+    """Any chat model."""
 
     is_local = False
     """Whether the model runs in this process: token probabilities are known, and thoughts have a separate budget."""
@@ -143,6 +134,7 @@ class Model:
         self.chat: Any = chat
         self.options = options or ModelOptions()
         self.thoughts = Thoughts(self.options.thinking_budget)
+        self._refuses_tools = False
         self.returns_calls = False
         """Whether the server returned calls separately from the text before."""
 
@@ -153,10 +145,10 @@ class Model:
 
     @property
     def uses_tool_calling(self) -> bool:
-        """Whether to use native tool calling; otherwise, calls are requested as JSON."""
+        """Whether to use tool calling; otherwise, words describe the tools, and calls are read from the text."""
         unable = BaseChatModel.bind_tools
         is_able = all(getattr(type(one), "bind_tools", None) is not unable for one in self._chats)
-        return self.options.native_tools is not False and is_able
+        return self.options.native_tools is not False and is_able and not self._refuses_tools
 
     @property
     def name(self) -> str:
@@ -206,17 +198,6 @@ class Model:
         """Return request options for a text answer, with these tools in the prompt."""
         return {}
 
-    async def answer(
-        self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
-    ) -> ModelAnswer:
-        """Ask once for a JSON answer in this form.
-
-        Args:
-            sampling: may contain `temperature`, `top_p` and `max_tokens`.
-        """
-        message = await ask_chat(self.chat, messages, sampling)
-        return ModelAnswer(message.text, usage_of(message), cut_off=was_cut_off(message))
-
     async def word_probabilities(
         self, messages: Sequence[BaseMessage], words: tuple[str, ...], *, max_tokens: int = 16, temperature: float = 0.0
     ) -> WordProbabilities:
@@ -249,29 +230,33 @@ class Model:
         must_call: bool = False,
         caller: ChatCaller | None = None,
     ) -> ModelAnswer:
-        """Ask once for calls of these tools or for text, by native tool calling.
+        """Ask once for calls of these tools or for text, by tool calling, else with the tools in the system message.
 
         Args:
             max_calls: limit of calls in one answer, where the server can enforce it.
             must_call: require at least one call.
             caller: sends the request instead of `ask_chat`, such as `streaming_caller(...)`.
-
-        Raises:
-            ToolsRefusedError: the server refuses all tools, or these tools.
         """
+        if not self.uses_tool_calling:
+            in_words = with_tools_in_words(messages, [one.prompt_format for one in tools], must_call=must_call)
+            return self.read_calls(await (caller or ask_chat)(self.chat, in_words, sampling), tools)
         must: dict[str, Any] = {"tool_choice": "any"} if must_call else {}
+        offered = [one.openai_format for one in tools]
         try:
-            offered = [one.openai_format for one in tools]
             bound = with_each_chat(self.chat, lambda one: one.bind_tools(offered, **must))
-        except NotImplementedError as error:
-            raise ToolsRefusedError(f"{self.label} does not support LangChain's `bind_tools`") from error
+        except NotImplementedError:
+            self._refuses_tools = True
+            return await self.call(
+                messages, tools, max_calls=max_calls, sampling=sampling, must_call=must_call, caller=caller
+            )
         return self.read_calls(await (caller or ask_chat)(bound, messages, sampling), tools)
 
     def read_calls(self, answer: AIMessage, tools: Sequence[OfferedTool]) -> ModelAnswer:
         """Return the calls and text of an answer.
 
-        Calls in the text are also read. Once the server has returned calls separately from the text, the text may be
-        about calls: then only those of offered tools are read that marks surround, or that are the whole text.
+        Calls in the text are also read. Of a tool that is not offered, marks must surround them, or they must be the
+        whole text: other JSON may be an example. Once the server has returned calls separately from the text, both must
+        apply.
         Probabilities are read from `logprobs` in the form of OpenAI's API.
         """
         text = answer.text
@@ -280,8 +265,10 @@ class Model:
         self.returns_calls = self.returns_calls or bool(calls)
         if not calls:
             written = text if text.strip() else answer.additional_kwargs.get("reasoning_content", "")
-            calls = [*calls_in(written, if_clear=self.returns_calls)]
-            if self.returns_calls and not {call.name for call in calls} <= {tool.name for tool in tools}:
+            is_separate = self.returns_calls and self.uses_tool_calling
+            calls = [*calls_in(written, if_clear=is_separate)]
+            offered = {name for tool in tools for name in (tool.name, tool.name.replace("__", ".", 1))}
+            if not {call.name for call in calls} <= offered and (is_separate or not calls_in(written, if_clear=True)):
                 calls = []
         # a call that was cut off leaves no text: its partial arguments show that the answer is not a thought
         shown = text if text.strip() else "".join(one.invalid_arguments for one in calls)
@@ -350,73 +337,3 @@ async def describe_speed(model: Model) -> str:
 def was_cut_off(answer: AIMessage) -> bool:
     """Whether the answer reached its length limit."""
     return answer.response_metadata.get("finish_reason") == "length"
-
-
-@dataclass(frozen=True)
-class StructuredResult(Generic[T]):
-    """A validated answer."""
-
-    value: T
-    usage: TokenUsage
-    """Tokens of both attempts."""
-
-
-async def structured_answer(
-    model: Model,
-    messages: Sequence[BaseMessage],
-    schema: type[T],
-    form: AnswerForm,
-    *,
-    temperature: float,
-    max_tokens: int,
-    top_p: float | None = None,
-    validate: Callable[[T], str | None] | None = None,
-) -> StructuredResult[T]:
-    """Return an object of `schema` in `form`; after an error, ask once more and quote the error.
-
-    Args:
-        validate: checks the object further, in a thread; returns an objection, or None.
-
-    Raises:
-        DecisionError: the second answer is invalid too.
-    """
-    sampling = model.sampling(temperature=temperature, top_p=top_p)
-    asked, spent, is_second = [*messages], TokenUsage(), False
-
-    async def ask(most: int) -> ModelAnswer:
-        return await model.answer(asked, form, sampling=sampling | {"max_tokens": most})
-
-    while True:
-        answer = await ask_with_token_limit(model.thoughts, max_tokens, ask)
-        spent += answer.usage
-        try:
-            return await asyncio.to_thread(_read, answer, schema, validate, spent)
-        except DecisionError as error:
-            if ended_within_thought(answer.text, answer.usage, cut_off=answer.cut_off):
-                raise cut_off_in_thought(model.label, model.thoughts, spent) from error
-            if is_second:
-                problem = f"{model.label} gave no valid {schema.__name__} in two attempts: {error}"
-                raise DecisionError(problem, spent) from error
-            is_second = True
-            sendable = answer.text.encode(errors="replace").decode()  # a server may send half a surrogate pair
-            asked += [AIMessage(sendable), HumanMessage(render("repair", problem=str(error)))]
-            max_tokens *= 2 if answer.cut_off else 1
-
-
-def _read(
-    answer: ModelAnswer, schema: type[T], validate: Callable[[T], str | None] | None, usage: TokenUsage
-) -> StructuredResult[T]:
-    try:
-        value = schema.model_validate(decode_json(answer.text))
-    except ValidationError as error:
-        details = error.errors(include_url=False, include_context=False, include_input=False)[:5]
-        problems = [f"{'.'.join(map(str, one['loc'])) or 'the object'}: {one['msg']}" for one in details]
-        raise DecisionError("; ".join(problems)) from error
-    except DecisionError as error:
-        if answer.cut_off:
-            raise DecisionError(f"the answer was cut off at its length limit: {error}") from error
-        raise
-    objection = validate(value) if validate else None
-    if objection:
-        raise DecisionError(objection)
-    return StructuredResult(value, usage)

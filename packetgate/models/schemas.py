@@ -1,7 +1,6 @@
-"""Change the JSON Schemas of tools, and describe the form of JSON answers."""
+"""Change the JSON Schemas of tools."""
 
-from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Set
 from typing import Any
 
 Schema = dict[str, Any]
@@ -52,42 +51,8 @@ def outline(schema: Schema) -> Schema:
     return changed
 
 
-def with_moved_references(schema: Any, place: str) -> Any:
-    """Return the schema with its internal references moved to `place`, such as `#/$defs/tool`.
-
-    The `$id` is removed, because references would resolve against it.
-    """
-
-    def change(one: Schema) -> Schema:
-        reference = one.get("$ref")
-        if isinstance(reference, str) and reference.startswith("#"):
-            return {**one, "$ref": place + reference[1:]}
-        return one
-
-    moved = map_schema(schema, change)
-    return {key: value for key, value in moved.items() if key != "$id"} if isinstance(moved, dict) else moved
-
-
-CONFIDENCE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
 ANY_OBJECT: Schema = {"type": "object"}
 ANY_TEXT: Schema = {"type": "string"}
-
-
-@dataclass(frozen=True)
-class AnswerForm:
-    """The form of a JSON answer. The model writes keys in the order of the schema."""
-
-    name: str
-    """Letters, digits and underscores."""
-    body: Schema
-    """JSON Schema; `{"$ref": "#/$defs/PART"}` refers to a schema in `parts`."""
-    parts: Mapping[str, Schema] = field(default_factory=dict)
-    """Schemas without outside references, such as those of tools."""
-
-    def schema(self) -> Schema:
-        """Return the schema with its parts."""
-        parts = {name: with_moved_references(part, f"#/$defs/{name}") for name, part in self.parts.items()}
-        return {**self.body, "$defs": parts} if parts else dict(self.body)
 
 
 def object_schema(**properties: Schema) -> Schema:
@@ -98,8 +63,3 @@ def object_schema(**properties: Schema) -> Schema:
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-def text_schema(limit: int) -> Schema:
-    """Return the schema of a text of at most `limit` characters."""
-    return {"type": "string", "maxLength": limit}

@@ -30,7 +30,7 @@ TIMEOUT_ADVICE = "raise PACKETGATE_MODEL_TIMEOUT or the model's own timeout, in 
 _BAD_REQUEST = frozenset({400, 415, 422})
 """Statuses by which a server refuses a feature; with `_OTHER_REFUSALS`, only if the error names a feature."""
 _OTHER_REFUSALS = frozenset({404, 413, 500, 501})
-_FEATURES = re.compile(r"tool|function|response_format|schema|grammar|image|picture|vision|modal|mmproj", re.IGNORECASE)
+_FEATURES = re.compile(r"tool|function|schema|grammar|image|picture|vision|modal|mmproj", re.IGNORECASE)
 
 _LIBRARY_ERRORS = (("openai", "OpenAIError"), ("httpx2", "HTTPError"), ("httpx", "HTTPError"))
 _ADVICE = {

@@ -1,4 +1,4 @@
-"""Choose the palette, with the detail and the reason of each tool, and render it for a prompt."""
+"""Choose the palette, with the detail and the reason of each tool."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -324,24 +324,3 @@ def _with_offered_tools(palette: Palette, request: PaletteRequest, catalogue: Ca
 def _no_room_note(names: Sequence[str]) -> str:
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f"there was no room for {', '.join(names[:MOST_NAMED])}{more}" if names else ""
-
-
-def palette_text(entries: Sequence[PaletteEntry], catalogue: Catalogue, *, briefs: bool = True) -> str:
-    """Return the palette as part of a prompt: permanent tools first, then by length and name, for stable prefixes.
-
-    Tools that are only named share a line for each server, if the ledger does not name them. Without `briefs`, tools
-    in brief are only named.
-    """
-    shown = sorted(
-        (entry for entry in entries if entry.tool_name in catalogue),
-        key=lambda entry: (entry.reason != "permanent", LEVELS.index(entry.detail), entry.tool_name),
-    )
-    lines: dict[str, str] = {}
-    for entry in shown:
-        spec = catalogue[entry.tool_name]
-        if entry.detail == "full" or (briefs and entry.detail == "brief"):
-            lines[spec.name] = tool_text(spec, entry.detail)
-        elif not catalogue.ledger_names_all_tools:
-            line, name = f"- {spec.server}, by name: ", spec.name.removeprefix(f"{spec.server}.")
-            lines[line] = f"{lines[line]}, {name}" if line in lines else line + name
-    return "\n".join(lines.values())

@@ -39,7 +39,6 @@ class Code(StrEnum):
     SERVER_SESSION_UNKNOWN = "server-session-unknown"
     SERVER_UNAVAILABLE = "server-unavailable"
     SESSION_UNUSABLE = "session-unusable"
-    TOOLS_UNSUPPORTED = "tools-unsupported"
     TOOL_FAILED = "tool-failed"
     TOOL_NOT_ALLOWED = "tool-not-allowed"
     TOOL_NOT_OFFERED = "tool-not-offered"

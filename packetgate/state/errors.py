@@ -79,12 +79,6 @@ class DecisionError(PacketgateError):
         """Tokens of the failed attempts."""
 
 
-class ToolsRefusedError(DecisionError):
-    """The model's server does not support these tool definitions; a prompt can describe the tools instead."""
-
-    code = Code.TOOLS_UNSUPPORTED
-
-
 class UnansweredError(DecisionError):
     """The model was asked, and did not answer: it is unreachable, refused the request, or raised an exception."""
 

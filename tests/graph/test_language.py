@@ -71,8 +71,8 @@ async def test_the_constant_part_of_prompts_is_identical_and_comes_first(
             scripted_openai.script(none, none, "There is none.")
             await talk.say(text)
     prompts = [system(scripted_openai, number) for number in range(len(scripted_openai.requests))]
-    (stable,) = {prompt.partition("\nTools:\n")[0] for prompt in prompts if "\nTools:\n" in prompt}
-    assert "- notebook (8 tools: " in stable
+    (stable,) = {prompt for prompt in prompts if "\nYou may call these tools:\n" in prompt}
+    assert stable.count('{"name":"notebook__') == 8
     answers = [prompt for prompt in prompts if "\n\nYou answer the user" in prompt]
     assert len(answers) == len(requests)
     assert all(one == other for one, other in pairwise(answers))

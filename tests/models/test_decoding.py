@@ -1,4 +1,4 @@
-"""The JSON object of an answer, and the calls of the known model families, are found and read whole or not at all."""
+"""JSON objects, and the calls of the known model families, are found and read whole or not at all."""
 
 import json
 from typing import Any
@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from support.native_outputs import ONE, OUTPUTS, PARIS, TWO, Calls
 
-from packetgate.models.decoding import CALLS, ECHOES, MAX_ANSWER_CHARS, THOUGHTS, calls_in, decode_json
-from packetgate.state.errors import DecisionError
+from packetgate.models.decoding import CALLS, ECHOES, THOUGHTS, calls_in, read_answer, unread_problem
 
 A, B = {"a": 1}, {"b": 2}
 CALL = {"tool": "fs.read", "params": {"path": "a{b}.txt", "deep": {"x": [{"y": "}"}]}}}
@@ -67,10 +66,8 @@ CASES: list[tuple[str, str, dict[str, Any] | None]] = [
 
 
 def decoded(text: str) -> dict[str, Any] | None:
-    try:
-        return decode_json(text)
-    except DecisionError:
-        return None
+    values = [one.value for one in read_answer(text) if one.value is not None]
+    return values[-1] if values else None
 
 
 def test_the_last_json_object_is_decoded():
@@ -87,7 +84,6 @@ def test_a_truncated_object_is_not_another_object():
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("blah " * 1000, "no complete JSON object: 'blah blah"),
         ('{"a": {"b": 2}', "the answer breaks off within the JSON"),
         ('<think>maybe {"a": 1}, or', "the answer breaks off within a thought"),
         ('{"a": 1 "b": 2}', "the JSON is invalid near '{\"a\": 1 \"b\": 2}': Expecting ',' delimiter"),
@@ -98,17 +94,14 @@ def test_a_truncated_object_is_not_another_object():
         ('{"a":' * 101 + "1" + "}" * 101, "nested more than 100 levels deep"),
         ('[{"a": 1}, {"b": 2}]', "the list contains values that are not tool calls"),
         ("<function=f><parameter=a>1</parameter>", "the tool call breaks off"),
-        ('{"tool_calls": [{"name": 5}]}', "a tool call has no tool name"),
-        ('{"tool_calls": [{"name": "x", "arguments": [1]}]}', "the arguments of 'x' are not a JSON object"),
-        ('{"tool_calls": ["x"]}', "a tool call must be a JSON object"),
-        ("x" * (MAX_ANSWER_CHARS + 1), "longer than 1,000,000 characters"),
+        ('<tool_call>{"name": 5}</tool_call>', "a tool call has no tool name"),
+        ('<tool_call>{"name": "x", "arguments": [1]}</tool_call>', "the arguments of 'x' are not a JSON object"),
     ],
 )
-def test_an_error_names_the_problem(text: str, problem: str):
-    with pytest.raises(DecisionError) as caught:
-        decode_json(text)
-    assert problem in str(caught.value)
-    assert len(str(caught.value)) < 400
+def test_what_cannot_be_read_has_a_problem(text: str, problem: str):
+    assert problem in unread_problem(text)
+    assert len(unread_problem(text)) < 400
+    assert not unread_problem('{"a": 1}')
 
 
 X, Y = {"name": "x", "arguments": {"a": 1}}, {"name": "y", "arguments": {}}
@@ -120,7 +113,7 @@ NATIVE_X, NATIVE_Y = (f"<tool_call>{json.dumps(call)}</tool_call>" for call in (
     [
         (NATIVE_X, [X]),
         (f"{NATIVE_X} and {NATIVE_Y}", [X, Y]),
-        (f'{NATIVE_X} {{"b": 2}} {NATIVE_Y}', [Y]),
+        (f'{NATIVE_X} {{"b": 2}} {NATIVE_Y}', [X, Y]),
         (f'{{"b": 2}} {NATIVE_X}', [X]),
         (json.dumps([X, Y]), [X, Y]),
         (json.dumps({"tool_calls": [X, Y]}), [X, Y]),
@@ -129,11 +122,12 @@ NATIVE_X, NATIVE_Y = (f"<tool_call>{json.dumps(call)}</tool_call>" for call in (
         ('{"tool_calls": [{"name": "y", "arguments": ""}]}', [Y]),
         ('{"tool_calls": [{"name": "y", "arguments": null}]}', [Y]),
         ('{"tool_calls": []}', []),
-        (f'{NATIVE_X} {{"b": 2}}', None),
+        (f'{NATIVE_X} {{"b": 2}}', [X]),
+        ('{"tool_calls": ["x"]}', []),
     ],
 )
-def test_calls_are_normalised(text: str, calls: list[dict[str, Any]] | None):
-    assert decode_json(text) == (B if calls is None else {"tool_calls": calls})
+def test_calls_are_normalised(text: str, calls: list[dict[str, Any]]):
+    assert [{"name": one.name, "arguments": one.arguments} for one in calls_in(text)] == calls
 
 
 GARBAGE = ["{", "[{", '"', '{"', "{/*}", '{\\"</think>', '{"</think>', "<think>", "</think>", "<tool_call>"]
@@ -143,8 +137,7 @@ GARBAGE = ["{", "[{", '"', '{"', "{/*}", '{\\"</think>', '{"</think>', "<think>"
 @pytest.mark.parametrize("unit", GARBAGE)
 def test_garbage_is_read_in_linear_time(unit: str):
     """Were it quadratic, this would take hours."""
-    with pytest.raises(DecisionError):
-        decode_json(unit * (MAX_ANSWER_CHARS // len(unit)))
+    assert not calls_in(unit * (1_000_000 // len(unit)))
 
 
 def called(text: str) -> Calls | None:
@@ -154,11 +147,7 @@ def called(text: str) -> Calls | None:
 
 @pytest.mark.parametrize("output", OUTPUTS, ids=lambda one: one.id)
 def test_the_calls_of_every_model_family_are_read(output):
-    if output.id == "wire":  # only an answer in a form
-        found = decode_json(output.text)["tool_calls"]
-        assert [(one["name"], one["arguments"]) for one in found] == output.calls
-    else:
-        assert (called(output.text) or []) == output.calls
+    assert (called(output.text) or []) == output.calls
 
 
 def test_a_call_is_read_between_all_marks():

@@ -6,27 +6,30 @@ from typing import Literal
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
-from pydantic import BaseModel
-from support.openai_models import FORM, GOOD, model_at
+from support.openai_models import model_at
+from support.packets import FILES, packet
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Thinks
 
+from packetgate.deciders.language.selection import select_by_model
+from packetgate.deciders.protocols import Selection
 from packetgate.models.answers import complete
-from packetgate.models.model import Model, ModelAnswer, StructuredResult, structured_answer
+from packetgate.models.model import Model, ModelAnswer
 from packetgate.models.options import ModelOptions
 from packetgate.models.thoughts import DEFAULT_TOKEN_LIMIT, Thoughts, count_thought_tokens
+from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError
 
 LENGTH = 50
+GOOD = '<tool_call>{"name":"files__read_file","arguments":{"path":"a.txt"}}</tool_call>'
 AT_FIRST = LENGTH + DEFAULT_TOKEN_LIMIT
 
 
-class Verdict(BaseModel):
-    approved: bool
+async def choose(model: Model) -> Selection:
+    async def source() -> Model:
+        return model
 
-
-async def judge(model: Model) -> StructuredResult[Verdict]:
-    return await structured_answer(model, [HumanMessage("Judge.")], Verdict, FORM, temperature=0.1, max_tokens=LENGTH)
+    return await select_by_model(source, packet("Read a.txt"), FILES, RoutingContext(selection_max_tokens=LENGTH))
 
 
 async def speak(model: Model) -> ModelAnswer:
@@ -40,15 +43,15 @@ def lengths(server: ScriptedOpenAI) -> list[int]:
 @pytest.mark.parametrize("where", ["beside", "marks"])
 async def test_thoughts_have_their_own_room(where: Literal["beside", "marks"], scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai)
-    for ask in (judge, speak):
+    for ask in (choose, speak):
         model.thoughts = Thoughts()
         scripted_openai.requests.clear()
-        scripted_openai.script(*[Thinks(5_000, GOOD if ask is judge else "It is seven.", where)] * 2)
+        scripted_openai.script(*[Thinks(5_000, GOOD if ask is choose else "It is seven.", where)] * 2)
         for _ in range(2):
             answer = await ask(model)
         assert lengths(scripted_openai) == [AT_FIRST, AT_FIRST]
-        if isinstance(answer, StructuredResult):
-            assert answer.value.approved
+        if isinstance(answer, Selection):
+            assert [one.params for one in answer.calls] == [{"path": "a.txt"}]
             assert answer.usage.output_tokens == 5_001
         assert model.thoughts.thinks
 
@@ -56,8 +59,8 @@ async def test_thoughts_have_their_own_room(where: Literal["beside", "marks"], s
 async def test_a_model_without_thoughts_gets_no_room(scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai)
     scripted_openai.script(GOOD, GOOD)
-    await judge(model)
-    await judge(model)
+    await choose(model)
+    await choose(model)
     assert lengths(scripted_openai) == [AT_FIRST, LENGTH]
 
 
@@ -80,7 +83,7 @@ ENDLESS = [
 
 @pytest.mark.parametrize("case", ENDLESS, ids=["forever", "as its server ends it", "beyond its budget"])
 async def test_an_endless_thought_is_an_error_without_retry(case: Endless, scripted_openai: ScriptedOpenAI):
-    for ask in (judge, speak):
+    for ask in (choose, speak):
         model = await model_at(scripted_openai)
         model.thoughts = Thoughts(case.budget)
         scripted_openai.requests.clear()
@@ -91,16 +94,6 @@ async def test_an_endless_thought_is_an_error_without_retry(case: Endless, scrip
         assert caught.value.usage.output_tokens > 0
 
 
-async def test_a_truncated_answer_is_retried_with_a_larger_limit(scripted_openai: ScriptedOpenAI):
-    model = await model_at(scripted_openai)
-    long = '{"approved":true, ' + "and " * 60
-    scripted_openai.script(GOOD, Thinks(0, long), GOOD)
-    await judge(model)
-    assert (await judge(model)).value.approved
-    assert lengths(scripted_openai) == [AT_FIRST, LENGTH, 2 * LENGTH]
-    assert "cut off" in scripted_openai.requests[-1]["messages"][-1]["content"]
-
-
 async def test_a_truncated_answer_ends_with_a_note(scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai)
     model.thoughts = Thoughts(0)
@@ -109,7 +102,7 @@ async def test_a_truncated_answer_ends_with_a_note(scripted_openai: ScriptedOpen
     assert answer.text.endswith("[Cut off at 50 tokens: raise answer_max_tokens for longer answers.]")
 
 
-@pytest.mark.parametrize("ask", [judge, speak])
+@pytest.mark.parametrize("ask", [choose, speak])
 async def test_room_shrinks_if_the_server_refuses_the_length(
     ask: Callable[[Model], Awaitable[object]], scripted_openai: ScriptedOpenAI
 ):
@@ -124,17 +117,17 @@ async def test_a_too_long_prompt_is_an_error(scripted_openai: ScriptedOpenAI):
     scripted_openai.script(*[HttpError(400, "the prompt exceeds the context size")] * 9)
     model = await model_at(scripted_openai)
     with pytest.raises(DecisionError, match="exceeds the context size"):
-        await judge(model)
+        await choose(model)
     assert lengths(scripted_openai) == [LENGTH + room for room in (8_000, 2_000, 500, 0)]
     scripted_openai.script(GOOD)
-    await judge(model)
+    await choose(model)
     assert lengths(scripted_openai)[-1] == AT_FIRST
 
 
 async def test_options_override_a_stages_sampling(scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai, options=ModelOptions(temperature=1.0, seed=7, thinking_budget=9))
     scripted_openai.script(GOOD, "Seven.")
-    await judge(model)
+    await choose(model)
     await speak(model)
     for request in scripted_openai.requests:
         assert (request["temperature"], request["seed"], request["max_tokens"]) == (1.0, 7, LENGTH + 9)

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 import pytest
-from support.openai_models import GOOD, ask_form, model_at
+from support.openai_models import GOOD, ask_tools, model_at
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Reply, Stall
 
@@ -37,25 +37,25 @@ async def test_an_absent_endpoint_is_asked_once_a_turn(case: Case, scripted_open
     turn, model = new_id(), await model_at(scripted_openai, seconds=0.4)
     scripted_openai.script(case.reply, GOOD)
     with one_turn(turn), pytest.raises(DecisionError, match=case.told):
-        await ask_form(model)
+        await ask_tools(model)
     with one_turn(turn):
         if case.again:
-            assert (await ask_form(model)).text == GOOD
+            assert (await ask_tools(model)).text == GOOD
         else:
             with pytest.raises(NotAskedError, match="was not asked again in this turn"):
-                await ask_form(model)
+                await ask_tools(model)
     scripted_openai.script(GOOD)
     with one_turn(new_id()):
-        assert (await ask_form(model)).text == GOOD
+        assert (await ask_tools(model)).text == GOOD
     assert len(scripted_openai.requests) == 2 + case.again
 
 
 async def test_the_errors_of_requests_are_collected(scripted_openai: ScriptedOpenAI) -> None:
     model = await model_at(scripted_openai)
-    scripted_openai.script(HttpError(400, "response_format is not supported"), GOOD, GOOD, GOOD)
+    scripted_openai.script(HttpError(400, "the grammar of the tool is not supported"), GOOD, GOOD, GOOD)
     with collect_requests() as errors:
-        await asyncio.gather(ask_form(model))
-        await ask_form(model)
-    await ask_form(model)
+        await asyncio.gather(ask_tools(model))
+        await ask_tools(model)
+    await ask_tools(model)
     assert "HTTP 400" in errors[0]
     assert errors[1:] == ["", ""]

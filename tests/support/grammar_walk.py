@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 from llguidance import LLMatcher
 
-from packetgate.models.llama.call_syntax import CallSyntax
+from packetgate.models.call_syntax import CallSyntax
 from packetgate.models.llama.grammar import CallForm, Grammars, Mask
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.models.model import OfferedTool
@@ -17,6 +17,11 @@ CLOSING = (b'"', b"}", b"]", b",")
 
 BARE = CallSyntax("", "", "", "", ",", ":")
 NAME = "t"
+
+
+def text_schema(limit: int) -> Schema:
+    """Return the schema of a text of at most `limit` characters."""
+    return {"type": "string", "maxLength": limit}
 
 
 def call_of(parameters: Schema) -> CallForm:

@@ -6,15 +6,16 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.models.model import ModelAnswer
+from packetgate.models.model import ModelAnswer, OfferedTool
 from packetgate.models.openai.compatible import OpenAICompatible
 from packetgate.models.openai.connect import connect
 from packetgate.models.openai.servers import Endpoint
 from packetgate.models.options import ModelOptions
-from packetgate.models.schemas import CONFIDENCE, AnswerForm, object_schema, text_schema
+from packetgate.models.schemas import object_schema
 
-VERDICT = object_schema(approved={"type": "boolean"}, confidence=CONFIDENCE, reason=text_schema(80))
-FORM = AnswerForm("verdict", VERDICT)
+READ = OfferedTool("read", "Read a file.", object_schema(path={"type": "string", "minLength": 1}))
+FULL, SIMPLE = {"path": {"type": "string", "minLength": 1}}, {"path": {"type": "string"}}
+"""The properties of `READ`, and their simple form."""
 GOOD = '{"approved":true,"confidence":0.9,"reason":"fine"}'
 SAMPLING = {"temperature": 0.2, "top_p": 0.9, "max_tokens": 50}
 
@@ -32,19 +33,14 @@ async def model_at(
     return OpenAICompatible(chat, options, is_openai=is_openai)
 
 
-async def ask_form(model: OpenAICompatible, form: AnswerForm = FORM) -> ModelAnswer:
-    """Ask for an answer in the form."""
-    return await model.answer([HumanMessage("Judge. Answer in JSON.")], form, sampling=model.sampling(**SAMPLING))
+async def ask_tools(model: OpenAICompatible, *tools: OfferedTool) -> ModelAnswer:
+    """Offer tools, of which one is `READ` if none is given."""
+    return await model.call([HumanMessage("Read a")], tools or [READ], max_calls=1, sampling=model.sampling(**SAMPLING))
 
 
-def asked_with(request: dict[str, Any]) -> str:
-    """Return how a request enforces its format, in one word."""
-    if "tools" in request:
-        return "tool_call"
-    format_ = request.get("response_format", {"type": "prompt"})
-    return format_["type"] + ("+schema" if "schema" in format_ else "")
-
-
-def means(server: ScriptedOpenAI) -> list[str]:
-    """Return how all requests so far enforce their format."""
-    return [asked_with(request) for request in server.requests]
+def sent_schemas(server: ScriptedOpenAI) -> list[dict[str, Any]]:
+    """Return the properties of the first tool of each request so far; empty for a request without tools."""
+    return [
+        next((one["function"]["parameters"]["properties"] for one in request.get("tools", ())), {})
+        for request in server.requests
+    ]

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from support.scripted_openai import ScriptedOpenAI
+from support.scripted_replies import as_text
 
 
 def sent(scripted: ScriptedOpenAI, number: int = -1) -> list[tuple[str, str]]:
@@ -48,6 +49,11 @@ NO_TOOL = selection("none", needs_tool=False)
 def call(tool: str, **params: Any) -> str:
     """Return a selection of one call, which does not say whether it is all."""
     return selection("call", calls=[{"tool": tool, "params": params}])
+
+
+def written_call(tool: str, **params: Any) -> str:
+    """Return a call as a model writes it that is offered tools in words."""
+    return as_text(json.loads(call(tool, **params)))
 
 
 def first_call(tool: str, **params: Any) -> str:

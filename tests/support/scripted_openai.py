@@ -109,14 +109,15 @@ class ScriptedOpenAI:
         return _response(refusal or self._next(body), body)
 
     def _next(self, body: dict[str, Any]) -> Reply:
-        """Return the next reply; a selection, where tools are offered, as a model's own calls, or as no word."""
+        """Return the next reply; a selection as calls where tools are offered, else as calls in the text."""
         reply = self.replies.pop(0) if self.replies else EXHAUSTED
-        offered = body.get("tools") and not isinstance(body.get("tool_choice"), dict)
-        chosen = read_selection(reply) if offered else None
-        self.silent = body if chosen and chosen["action"] == "none" else None
-        if isinstance(reply, Thinks) and offered and (thought := read_selection(reply.text)):
+        if isinstance(reply, Thinks) and (thought := read_selection(reply.text)):
             return replace(reply, text=as_text(thought))
-        return reply if chosen is None else as_calls(chosen)
+        chosen = read_selection(reply)
+        self.silent = body if chosen and chosen["action"] == "none" else None
+        if chosen is None:
+            return reply
+        return as_calls(chosen) if body.get("tools") else as_text(chosen)
 
     async def decide(self, request: Request) -> Response:
         """Answer a request for decisions as scripted."""
@@ -180,19 +181,14 @@ def free_port() -> int:
 
 
 def features(body: dict[str, Any]) -> set[str]:
-    """Return what a request asks for: its keys, `response_format.TYPE`, `.schema`, `.strict`, `top_logprobs.N`, and
-    whether there are `pictures`.
+    """Return what a request asks for: its keys, `top_logprobs.N`, and whether there are `pictures`.
 
-    Of a schema also its keys, `schema.KEY`, which are its keywords and the names of its properties.
+    Of the tools' schemas also their keys, `schema.KEY`, which are keywords and the names of properties.
     """
-    format_ = body.get("response_format") or {}
-    told = format_.get("json_schema", {})
-    found = {*body, f"response_format.{format_.get('type')}", f"top_logprobs.{body.get('top_logprobs')}"}
+    found = {*body, f"top_logprobs.{body.get('top_logprobs')}"}
     found |= {f"streamed {name}" for name in body} if body.get("stream") else set()
-    found |= {f"schema.{key}" for key in _keys([told.get("schema"), format_.get("schema")])}
-    found |= {"pictures"} if any(isinstance(message["content"], list) for message in body["messages"]) else set()
-    found |= {"response_format.schema"} if "schema" in format_ else set()
-    return found | ({"response_format.strict"} if "strict" in told else set())
+    found |= {f"schema.{key}" for key in _keys([one["function"]["parameters"] for one in body.get("tools", ())])}
+    return found | ({"pictures"} if any(isinstance(one["content"], list) for one in body["messages"]) else set())
 
 
 def _keys(value: Any) -> Iterator[str]:

@@ -222,7 +222,7 @@ def tool_text_for(model: Model) -> ToolText:
     """Return the texts by which the tokens of a palette's tools are counted: as the model is offered them."""
 
     def text(spec: ToolSpec, shown: PaletteDetail) -> str:
-        is_offered = shown == "full" and model.runs_here and model.uses_tool_calling
+        is_offered = shown == "full" and model.runs_here
         return compact_json(_offered_tool(model, spec).prompt_format) if is_offered else tool_text(spec, shown)
 
     return text

@@ -1,4 +1,4 @@
-"""Select calls with a language model, which calls offered tools or writes the selection as one JSON object."""
+"""Select calls with a language model, which calls offered tools."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,28 +14,24 @@ from packetgate.deciders.language.prompting import (
     ASK,
     SHOW,
     attached_pictures,
-    conversation,
     correction_notes,
-    fenced_results,
     tool_offer,
     turn_messages,
 )
-from packetgate.deciders.language.selection_form import SelectionAnswer, selection_form, selection_system
 from packetgate.deciders.packets import facts_of
 from packetgate.deciders.protocols import SelectedCall, Selection
 from packetgate.gate.provenance.flagging import origins_of
 from packetgate.gate.provenance.sources import SourceTexts
 from packetgate.models.answers import streaming_caller
-from packetgate.models.decoding import WrittenCall, calls_in, names_unread_call
-from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool, structured_answer
+from packetgate.models.decoding import WrittenCall, calls_in, names_unread_call, unread_problem
+from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool
 from packetgate.models.pictures import Picture
 from packetgate.models.pool import ModelSource, is_model_of
 from packetgate.models.stripping import removes_call, strip_markup
 from packetgate.models.thoughts import Thoughts, ask_with_token_limit, cut_off_in_thought, ended_within_thought
-from packetgate.prompts.rendering import render
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import DecisionError, ToolsRefusedError
+from packetgate.state.errors import DecisionError
 from packetgate.state.origins import OriginKind
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import compact_json, shorten
@@ -69,20 +65,15 @@ async def select_by_model(
     If the model is also `prime`, its text without a call is the turn's answer.
     """
     model, pictures = await source(), await attached_pictures(packet, store)
-    if model.uses_tool_calling:
-        # with pictures, the answer is left to its own stage, which reports pictures that the model cannot read
-        returned = model.accepts_images and any(one.kind == "image" for one in packet.routing.attachments)
-        may_answer = not (pictures or packet.context.earlier_pictures or returned) and await is_model_of(model, prime)
-        try:
-            return await select_natively(
-                model, packet, catalogue, context, pictures, may_answer=may_answer, advisers=advisers
-            )
-        except ToolsRefusedError:
-            pass  # the model may still answer in JSON
-    return await select_in_form(model, packet, catalogue, context, pictures)
+    # with pictures, the answer is left to its own stage, which reports pictures that the model cannot read
+    returned = model.accepts_images and any(one.kind == "image" for one in packet.routing.attachments)
+    may_answer = not (pictures or packet.context.earlier_pictures or returned) and await is_model_of(model, prime)
+    return await select_from_offer(
+        model, packet, catalogue, context, pictures, may_answer=may_answer, advisers=advisers
+    )
 
 
-async def select_natively(
+async def select_from_offer(
     model: Model,
     packet: CognitionPacket,
     catalogue: Catalogue,
@@ -96,9 +87,6 @@ async def select_natively(
 
     Args:
         may_answer: whether text without a call is the turn's answer.
-
-    Raises:
-        ToolsRefusedError: the server accepts no tools.
     """
     offer = await asyncio.to_thread(tool_offer, model, packet, catalogue, advisers)
     max_tokens = context.selection_max_tokens
@@ -130,62 +118,6 @@ async def select_natively(
     if proposal is None:
         return chosen
     return await asyncio.to_thread(likelier_selection, chosen, proposal, packet, catalogue, advisers)
-
-
-async def select_in_form(
-    model: Model,
-    packet: CognitionPacket,
-    catalogue: Catalogue,
-    context: RoutingContext,
-    pictures: Sequence[Picture] = (),
-) -> Selection:
-    """Return the selection that the model writes as one JSON object."""
-    selector = ModelSelector(model, packet, catalogue, context, {})
-
-    def objection(answer: SelectionAnswer) -> str | None:
-        written = [WrittenCall(call.tool, call.params, written=call.written) for call in answer.selected_calls]
-        return _messages_of(selector.check(written)) or None
-
-    shown = {entry.tool_name: entry.detail for entry in packet.context.palette if entry.tool_name in catalogue}
-    tools = [catalogue[name] for name, detail in shown.items() if detail != "name"]
-    user = render(
-        "selection_user",
-        request=packet.content.user_words,
-        results=fenced_results(packet),
-        corrections=correction_notes(packet),
-    )
-    systems = [selection_system(packet, catalogue, context, briefs=briefs) for briefs in (True, False)]
-    max_tokens = context.selection_max_tokens
-    answer = await structured_answer(
-        model,
-        await conversation(model, packet, systems, user, max_tokens, pictures=pictures),
-        SelectionAnswer,
-        selection_form(tools, context.max_parallel_calls, [*shown, *catalogue.groups]),
-        temperature=context.selection_temperature,
-        top_p=context.selection_top_p,
-        max_tokens=max_tokens,
-        validate=objection,
-    )
-    value, selector.usage = answer.value, answer.usage
-    calls = tuple(
-        SelectedCall(
-            tool_name=call.tool,
-            params=call.params,
-            reasoning=call.reasoning or value.reasoning,
-            checked=checked,
-        )
-        for call, checked in zip(value.selected_calls, selector.checked, strict=True)
-    )
-    return selector.selection(
-        action=value.action,
-        calls=calls,
-        tool_names=tuple(value.tools) if value.action == "describe" else (),
-        question=value.question.strip() if value.action == "clarify" else "",
-        complete=value.complete if calls else None,
-        needs_tool=value.needs_tool if value.action == "none" else True,
-        reasoning=value.reasoning,
-        measured=(),
-    )
 
 
 class ModelSelector:
@@ -338,12 +270,12 @@ class ModelSelector:
             raise DecisionError(problem, self.usage)
         call = answer.calls[0] if answer.calls else None
         question = str(call.arguments.get("question", "")).strip() if call and call.name == ASK else ""
-        names = call.arguments.get("names", ()) if call and call.name == SHOW else ()
+        names = call.arguments.get("names") or [] if call and call.name == SHOW else []
         no_call_probability = None if self.call_probability is None else 1 - self.call_probability
         return self.selection(
             action="clarify" if question else "describe" if names else "none",
             question=question,
-            tool_names=tuple(map(str, names)),
+            tool_names=tuple(map(str, names if isinstance(names, list) else [names])),
             needs_tool=call is not None,
             text="" if call or answer.cut_off else answer.text,
             message_id=answer.message_id,
@@ -367,12 +299,13 @@ class ModelSelector:
 
 
 def _reason(call: WrittenCall) -> str:
-    """Return why the arguments of a call with a name cannot be read, and where; else an empty text."""
+    """Return why a call cannot be read, and where; empty if that is not known."""
+    problem = ""
     try:
         read_arguments(call.invalid_arguments)
     except ValueError as error:
-        return f"The error: {error}." if call.name else ""
-    return ""
+        problem = str(error) if call.name else unread_problem(call.invalid_arguments)
+    return f"The error: {problem}." if problem else ""
 
 
 def _messages_of(problems: Sequence[Sequence[Correction]]) -> str:

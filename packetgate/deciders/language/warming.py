@@ -57,7 +57,7 @@ class PrefixWarmer:
         if prime.runs_here:  # before the tools: a server may keep only its last prompt
             question = check_messages(_WORDS, next(iter(catalogue.values())), {})
             await ask_chat(prime.chat, question, prime.sampling(temperature=0.0) | _NO_ANSWER)
-        if not (lite.runs_here and lite.uses_tool_calling):
+        if not lite.runs_here:
             return
         packet = CognitionPacket(messages=[HumanMessage(_WORDS)], content=Content(original_prompt=_WORDS))
         request = PaletteRequest(

@@ -1,7 +1,6 @@
 """A GGUF file as a LangChain chat model and as a `Model`, with a grammar and token probabilities."""
 
 import asyncio
-import json
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import lru_cache
@@ -9,13 +8,13 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.chat_models import agenerate_from_stream
-from langchain_core.messages import AIMessageChunk, BaseMessage, convert_to_openai_messages
+from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from pydantic import PrivateAttr
 
+from packetgate.models.call_syntax import CallSyntax
 from packetgate.models.decoding import WrittenCall
-from packetgate.models.llama.call_syntax import CallSyntax
 from packetgate.models.llama.engine import EngineAnswer, LlamaEngine, Request
 from packetgate.models.llama.grammar import CallForm
 from packetgate.models.llama.prompt import Chat
@@ -30,6 +29,7 @@ from packetgate.models.model import (
 )
 from packetgate.models.options import ModelOptions
 from packetgate.models.pictures import without_pictures
+from packetgate.models.plain_tools import as_chat
 from packetgate.models.thoughts import usage_of
 from packetgate.models.token_probabilities import TokenSpans
 
@@ -193,11 +193,7 @@ class LlamaCppModel(Model):
 
 
 def _chat(messages: Sequence[BaseMessage]) -> Chat:
-    chat: list[dict[str, Any]] = convert_to_openai_messages(without_pictures(messages), text_format="string")
-    for one in chat:
-        for call in one.get("tool_calls", ()):
-            call["function"]["arguments"] = json.loads(call["function"]["arguments"])
-    return chat
+    return as_chat(without_pictures(messages))
 
 
 def measured_calls(syntax: CallSyntax, answer: EngineAnswer) -> tuple[WrittenCall, ...]:

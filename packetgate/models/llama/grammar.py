@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from packetgate.models.llama.call_syntax import CallSyntax
+from packetgate.models.call_syntax import CallSyntax
 from packetgate.models.llama.context import Logits
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.models.model import OfferedTool

@@ -1,7 +1,7 @@
 """Render chat messages into prompt tokens by the model's chat template."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,12 +10,11 @@ from uuid import uuid4
 
 from jinja2 import TemplateError
 
+from packetgate.models.call_syntax import DEFAULT_SYNTAX, CallSyntax, syntax_from_template
 from packetgate.models.decoding import THOUGHTS, Frame
-from packetgate.models.llama.call_syntax import DEFAULT_SYNTAX, CallSyntax, syntax_from_template
 from packetgate.models.llama.weights import LlamaWeights
-from packetgate.prompts.rendering import render
+from packetgate.models.plain_tools import as_plain_messages
 from packetgate.state.errors import DecisionError
-from packetgate.state.printing import compact_json
 
 with suppress(ImportError):  # `check_installed` reports a missing package
     from llama_cpp.llama_chat_format import Jinja2ChatFormatter
@@ -145,33 +144,3 @@ def _map_strings(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
         return {change(key): _map_strings(one, change) for key, one in value.items()}
     return [_map_strings(one, change) for one in value] if isinstance(value, list | tuple) else value
-
-
-EXAMPLE = ("What will the weather be in Oslo on 3 May?", "weather_on", {"place": "Oslo", "day": "3 May"})
-"""An example request, with the tool and arguments for it."""
-THANKS = ("Thanks!", "You are welcome.")
-
-
-def as_plain_messages(chat: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """Return a conversation as plain text messages, with the tools in the system message and an example call."""
-    plain = [*_plain_messages(chat)]
-    listed = "\n".join(compact_json(one["function"]) for one in tools)
-    instructions = render("tools_in_words", tools=listed, call=DEFAULT_SYNTAX.write([(EXAMPLE[1], EXAMPLE[2])]))
-    system = [f"{one['content']}\n\n{instructions}" for one in plain if one["role"] == "system"][:1] or [instructions]
-    asked, name, arguments = EXAMPLE
-    worked = [asked, DEFAULT_SYNTAX.write([(name, arguments)]), *THANKS]
-    examples = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(worked)]
-    others = [one for at, one in enumerate(plain) if one["role"] != "system" or at]
-    return [{"role": "system", "content": system[0]}, *examples, *others]
-
-
-def _plain_messages(chat: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
-    for one in chat:
-        text = str(one.get("content") or "")
-        if one["role"] == "tool":
-            yield {"role": "user", "content": f"<tool_response>\n{text}\n</tool_response>"}
-        elif one.get("tool_calls"):
-            calls = [(call["function"]["name"], call["function"]["arguments"]) for call in one["tool_calls"]]
-            yield {"role": "assistant", "content": DEFAULT_SYNTAX.write(calls)}
-        else:
-            yield {"role": str(one["role"]), "content": text}

@@ -1,21 +1,20 @@
-"""Models of OpenAI-compatible servers: tool calls and JSON answers."""
+"""Models of OpenAI-compatible servers."""
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool, ask_chat, was_cut_off
+from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool, ask_chat
 from packetgate.models.openai.connect import CompatibleChat
 from packetgate.models.openai.servers import is_local_url
 from packetgate.models.options import ModelOptions
-from packetgate.models.schemas import AnswerForm, Schema, map_schema, without_keywords
-from packetgate.models.thoughts import usage_of
+from packetgate.models.schemas import Schema, map_schema, without_keywords
 from packetgate.models.token_probabilities import TOP_LOGPROBS
 from packetgate.models.transport import error_text, is_refusal
-from packetgate.state.errors import DecisionError, ToolsRefusedError
+from packetgate.state.errors import DecisionError
 
 _LIMITS = frozenset(
     {"minLength", "maxLength", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
@@ -43,13 +42,7 @@ class OpenAICompatible(Model):
         super().__init__(chat, options)
         self.returns_calls = is_openai
         self.runs_here = is_local_url(chat.openai_api_base or "")
-        self._refuses_tools = self._refuses_schemas = False
-        self._without_schema: set[str] = set()  # forms whose schema was refused
-
-    @property
-    def uses_tool_calling(self) -> bool:
-        """Whether to offer tools by tool calling. False after the server refused them."""
-        return self.options.native_tools is not False and not self._refuses_tools
+        self._refuses_schemas = False
 
     @property
     def accepts_images(self) -> bool | None:
@@ -76,39 +69,28 @@ class OpenAICompatible(Model):
         must_call: bool = False,
         caller: ChatCaller | None = None,
     ) -> ModelAnswer:
-        """Ask for tool calls or text; ask again with simpler schemas if the server refuses the request."""
-        options = {**sampling, **_measuring(_CALL_LOGPROBS), "tool_choice": "required" if must_call else "auto"}
-        if max_calls == 1:
-            options["parallel_tool_calls"] = False
+        """Ask for calls or text; if the server refuses the tools, ask with simpler schemas, and then in words."""
+        ask_slowly = partial(caller or ask_chat, double_timeout=True)
+        measured = {**sampling, **_measuring(_CALL_LOGPROBS)}
 
         async def ask(plain: bool) -> AIMessage:
-            offered = {"tools": [openai_tool(one, plain=plain) for one in tools]}
-            return await (caller or ask_chat)(self.chat, messages, options | offered, double_timeout=True)
+            options: dict[str, Any] = {"tool_choice": "required" if must_call else "auto"}
+            options |= {"parallel_tool_calls": False} if max_calls == 1 else {}
+            offered = [openai_tool(one, plain=plain) for one in tools]
+            return await ask_slowly(self.chat, messages, {**measured, **options, "tools": offered})
 
-        try:
-            self._refuses_schemas, message = await _first_accepted(ask, only_simple=self._refuses_schemas)
-        except DecisionError as error:
-            cause = error.__cause__
-            if cause is None or not is_refusal(cause) or not _NAMES_TOOLS.search(error_text(cause)):
-                raise
-            self._refuses_tools = True
-            raise ToolsRefusedError(str(error)) from cause
-        return self.read_calls(message, tools)
-
-    async def answer(
-        self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
-    ) -> ModelAnswer:
-        """Ask for an answer that follows the form's JSON Schema; if the server refuses it, ask for any JSON object."""
-
-        async def ask(plain: bool) -> AIMessage:
-            format_ = {"type": "json_object"} if plain else await asyncio.to_thread(schema_format, form)
-            # `extra_body`, because langchain-openai fails on cut-off answers to its own `response_format`
-            return await ask_chat(self.chat, messages, {**sampling, "extra_body": {"response_format": format_}})
-
-        plain, message = await _first_accepted(ask, only_simple=form.name in self._without_schema)
-        if plain:
-            self._without_schema.add(form.name)
-        return ModelAnswer(_text_of(message), usage_of(message), cut_off=was_cut_off(message))
+        if self.uses_tool_calling:
+            try:
+                self._refuses_schemas, message = await _first_accepted(ask, only_simple=self._refuses_schemas)
+                return self.read_calls(message, tools)
+            except DecisionError as error:
+                cause = error.__cause__
+                if cause is None or not is_refusal(cause) or not _NAMES_TOOLS.search(error_text(cause)):
+                    raise
+                self._refuses_tools = True
+        return await super().call(
+            messages, tools, max_calls=max_calls, sampling=measured, must_call=must_call, caller=ask_slowly
+        )
 
 
 def _measuring(alternatives: int) -> dict[str, Any]:
@@ -129,12 +111,6 @@ async def _first_accepted(ask: Callable[[bool], Awaitable[AIMessage]], *, only_s
     raise refusals[0]
 
 
-def _text_of(message: AIMessage) -> str:
-    if message.text.strip() or was_cut_off(message):
-        return message.text
-    return str(message.additional_kwargs.get("reasoning_content", ""))  # some servers return the answer as a thought
-
-
 def without_large_limits(schema: Schema) -> Schema:
     """Return the schema without large limits, which can make a server's grammar fail."""
     most = {
@@ -153,11 +129,6 @@ def without_large_limits(schema: Schema) -> Schema:
 
     changed: Schema = map_schema(schema, change)
     return changed
-
-
-def schema_format(form: AnswerForm) -> dict[str, Any]:
-    """Return the `response_format` that enforces the form of an answer."""
-    return {"type": "json_schema", "json_schema": {"name": form.name, "schema": without_large_limits(form.schema())}}
 
 
 def openai_tool(tool: OfferedTool, *, plain: bool) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from itertools import chain, zip_longest
 from typing import Any, TypeVar
 
-from packetgate.tools.catalogue.ledger import LONG_TOKENS, capabilities_ledger, full_ledger, primary_tools
+from packetgate.tools.catalogue.ledger import capabilities_ledger, primary_tools
 from packetgate.tools.catalogue.preferences import Preferences, matching_names, normalized_kind
 from packetgate.tools.policy.rules import is_always_denied
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -54,7 +54,7 @@ class Catalogue(dict[str, ToolSpec]):
     def with_tools(self, specs: Iterable[ToolSpec]) -> "Catalogue":
         """Return a catalogue of the tools `specs` with the same preferences. May block."""
         new = Catalogue(specs, self.preferences, self.ranker)
-        _ = new.ledger, new.long_ledger  # computed here, so that no turn waits for them
+        _ = new.ledger  # computed here, so that no turn waits for them
         return new
 
     def _restrict(self, patterns: tuple[str, ...], channel: str) -> "Catalogue":
@@ -64,7 +64,7 @@ class Catalogue(dict[str, ToolSpec]):
             return self
         restricted = Catalogue((self[name] for name in names), ranker=self.ranker)
         restricted.preferences = self.preferences  # already applied to these tools
-        _ = restricted.ledger, restricted.long_ledger
+        _ = restricted.ledger
         return restricted
 
     def derived(self, make: "Callable[[Catalogue], T]") -> T:
@@ -78,11 +78,6 @@ class Catalogue(dict[str, ToolSpec]):
     def permanent(self) -> tuple[str, ...]:
         """Names of the tools that are on every palette."""
         return matching_names(self.preferences.permanent, self)
-
-    @cached_property
-    def groups(self) -> tuple[str, ...]:
-        """Names of all categories and servers."""
-        return tuple(sorted({spec.category for spec in self.values() if spec.category} | {*self.servers}))
 
     def group(self, name: str) -> tuple[str, ...]:
         """Return the names of the tools of a category or a server, ignoring case; empty if there is neither."""
@@ -123,22 +118,8 @@ class Catalogue(dict[str, ToolSpec]):
 
     @cached_property
     def ledger(self) -> str:
-        """The capabilities ledger for answers."""
+        """The capabilities ledger."""
         return capabilities_ledger(self.servers, self.permanent)
-
-    @cached_property
-    def _full_ledger(self) -> str:
-        return full_ledger(self.servers)
-
-    @property
-    def ledger_names_all_tools(self) -> bool:
-        """Whether the ledger for selections names every tool."""
-        return bool(self._full_ledger)
-
-    @cached_property
-    def long_ledger(self) -> str:
-        """The capabilities ledger for selections; for a small catalogue, it names every tool."""
-        return self._full_ledger or capabilities_ledger(self.servers, self.permanent, LONG_TOKENS)
 
     def exact_name(self, name: str) -> str | None:
         """Return the canonical name of the tool with this canonical or listed name; None if there is none."""

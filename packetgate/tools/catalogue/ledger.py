@@ -8,8 +8,8 @@ from packetgate.state.printing import counted
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.tokens import estimated_tokens
 
-SHORT_TOKENS, LONG_TOKENS, FULL_TOKENS = 200, 350, 700
-"""Most estimated tokens of three ledgers: for answers, for selections, and the ledger that names every tool."""
+MAX_TOKENS = 200
+"""Most estimated tokens of a ledger."""
 LINE_SIZES = ((5, 4), (4, 4), (3, 4), (2, 4), (1, 4), (0, 4), (0, 2))
 """Most tools and categories in a server's line; the first pair that makes the ledger short enough is used."""
 MAX_NAMED = 5
@@ -20,22 +20,7 @@ Servers = Mapping[str, Sequence[ToolSpec]]
 """Tools by server, in a fixed order."""
 
 
-def full_ledger(servers: Servers) -> str:
-    """Return a line for each server with the names of all its tools; empty if this is too long or no tool exists."""
-    lines = []
-    for server, specs in servers.items():
-        categories = [
-            category for category, _ in Counter(spec.category for spec in specs if spec.category).most_common()
-        ]
-        about = f": {', '.join(categories)}" if categories else ""
-        lines.append(
-            f"- {server} ({counted(len(specs), 'tool')}{about}): {_names(server, (spec.name for spec in specs))}"
-        )
-    text = "\n".join(lines)
-    return text if estimated_tokens(text) <= FULL_TOKENS else ""
-
-
-def capabilities_ledger(servers: Servers, permanent: Iterable[str] = (), max_tokens: int = SHORT_TOKENS) -> str:
+def capabilities_ledger(servers: Servers, permanent: Iterable[str] = (), max_tokens: int = MAX_TOKENS) -> str:
     """Return a line for each server: its number of tools, their categories, and its primary tools.
 
     If the text has more than `max_tokens` tokens, the lines get shorter. If that is not enough, the text has a line for

@@ -95,14 +95,15 @@ def of(model: Model) -> ModelSource:
     return source
 
 
-async def seeing(server: ScriptedOpenAI, *, vision: bool | None = None) -> Model:
-    return await model_at(server, options=ModelOptions(vision=vision))
+async def seeing(server: ScriptedOpenAI, *, vision: bool | None = None, native_tools: bool | None = None) -> Model:
+    return await model_at(server, options=ModelOptions(vision=vision, native_tools=native_tools))
 
 
+@pytest.mark.parametrize("native_tools", [True, False])
 async def test_attached_pictures_are_shown_to_selection_and_answer_only(
-    scripted_openai: ScriptedOpenAI, kept: ResultStore
+    scripted_openai: ScriptedOpenAI, kept: ResultStore, native_tools: bool
 ) -> None:
-    model, packet = of(await seeing(scripted_openai)), with_cat(kept)
+    model, packet = of(await seeing(scripted_openai, native_tools=native_tools)), with_cat(kept)
     routed = packet.model_copy(update={"tool_routing": ToolRouting()})
     scripted_openai.script(selection("none"))
     await select_by_model(model, routed, FILES, CONTEXT, kept)
@@ -138,12 +139,12 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize("stage", ["answer", "selection"])
+@pytest.mark.parametrize("stage", ["answer", "selection", "selection with tools in words"])
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
 async def test_refused_pictures_are_replaced_by_descriptions(
     scripted_openai: ScriptedOpenAI, kept: ResultStore, refusal: HttpError, stage: str
 ) -> None:
-    model = await seeing(scripted_openai)
+    model = await seeing(scripted_openai, native_tools="words" not in stage)
     scripted_openai.refuses = {"pictures": refusal}
     packet = with_cat(kept)
     if stage == "answer":

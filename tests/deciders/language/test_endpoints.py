@@ -7,7 +7,7 @@ import pytest
 from support.openai_models import model_at
 from support.packets import CONTEXT, FILES, done, packet
 from support.prompts import call, offered, selection, sent, system
-from support.scripted_openai import ScriptedOpenAI, features
+from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Message, Token, Tokens, tool_calls
 
 from packetgate.deciders.advice import Advisers
@@ -17,6 +17,7 @@ from packetgate.deciders.language.selection import select_by_model
 from packetgate.deciders.protocols import Selection
 from packetgate.models.model import Model
 from packetgate.models.openai.compatible import OpenAICompatible
+from packetgate.models.options import ModelOptions
 from packetgate.models.thoughts import DEFAULT_TOKEN_LIMIT
 from packetgate.plugins import installed
 from packetgate.state.context import RoutingContext
@@ -26,7 +27,7 @@ from packetgate.state.routing import Correction
 from packetgate.state.sections import DataField
 
 READ = call("files.read_file", path="a.txt")
-JSON = HttpError(400, "scripted does not support tools")
+NO_TOOLS = HttpError(400, "scripted does not support tools")
 
 
 @pytest.fixture
@@ -106,13 +107,15 @@ async def test_words_of_another_model_than_prime_are_not_the_answer(
     [
         (selection("clarify", question=" Which file? "), "clarify", "Which file?"),
         (selection("describe", tools=["files.read_file"]), "describe", ("files.read_file",)),
+        (selection("describe", tools="files.read_file"), "describe", ("files.read_file",)),
     ],
 )
+@pytest.mark.parametrize("native", [True, False])
 async def test_the_tools_to_ask_and_to_show_are_decisions(
-    served: OpenAICompatible, scripted_openai: ScriptedOpenAI, reply: str, action: str, told: Any
+    scripted_openai: ScriptedOpenAI, reply: str, action: str, told: Any, native: bool
 ):
     scripted_openai.script(reply)
-    chosen = await select(served)
+    chosen = await select(await model_at(scripted_openai, options=ModelOptions(native_tools=native)))
     assert chosen.action == action
     assert told in (chosen.question, chosen.tool_names)
 
@@ -193,18 +196,16 @@ async def test_a_truncated_answer_is_not_used(served: OpenAICompatible, scripted
         await select(served)
 
 
-FORM = '{"action": "call", "calls": [{"tool": "files.read_file", "params": {"path": "a.txt"}}], "complete": true}'
-
-
-async def test_a_server_that_refuses_tools_gets_a_schema(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
-    scripted_openai.refuses = {"tool_choice": JSON}
-    scripted_openai.script(FORM, FORM, FORM)
-    for _ in range(3):
+async def test_a_server_that_refuses_tools_gets_them_in_words(
+    served: OpenAICompatible, scripted_openai: ScriptedOpenAI
+):
+    scripted_openai.refuses = {"tool_choice": NO_TOOLS}
+    scripted_openai.script(READ, READ, "Paris.")
+    for _ in range(2):
         chosen = await select(served)
         assert [one.params for one in chosen.calls] == [{"path": "a.txt"}]
-        assert chosen.complete
-    asked = ["tools" if "tools" in features(one) else "form" for one in scripted_openai.requests]
-    assert asked == ["tools", "tools", "form", "form", "form"]
+    assert (await select(served, "What is the capital of France?")).text == "Paris."
+    assert ["tools" in one for one in scripted_openai.requests] == [True, True, False, False, False]
     assert not served.uses_tool_calling
 
 

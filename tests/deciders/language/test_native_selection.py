@@ -23,13 +23,13 @@ from packetgate.deciders.language.prompting import (
 from packetgate.deciders.language.review import review_by_evidence
 from packetgate.deciders.language.selection import (
     requested_calls,
-    select_natively,
+    select_from_offer,
     without_needless_arguments,
 )
 from packetgate.deciders.packets import facts_of
 from packetgate.deciders.protocols import SelectedCall, Selection
+from packetgate.models.call_syntax import DEFAULT_SYNTAX
 from packetgate.models.decoding import WrittenCall
-from packetgate.models.llama.call_syntax import DEFAULT_SYNTAX
 from packetgate.models.llama.chat import LlamaCppModel
 from packetgate.models.model import ModelAnswer
 from packetgate.models.openai.compatible import openai_tool
@@ -59,7 +59,7 @@ def writing(llama_cpp_installed: None, tmp_path: Path) -> Writing:
 async def select(
     model: LlamaCppModel, request: str = "Read a.txt", context: RoutingContext = GREEDY, **palette: str
 ) -> Selection:
-    return await select_natively(model, packet(request, **palette), FILES, context, advisers=ADVISERS)
+    return await select_from_offer(model, packet(request, **palette), FILES, context, advisers=ADVISERS)
 
 
 ADVISERS = Advisers.of(installed())

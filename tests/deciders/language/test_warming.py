@@ -11,7 +11,7 @@ from support.scripted_openai import ScriptedOpenAI
 
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.protocols import Deciders
-from packetgate.models.llama.call_syntax import DEFAULT_SYNTAX
+from packetgate.models.call_syntax import DEFAULT_SYNTAX
 from packetgate.models.llama.chat import LlamaCppModel
 from packetgate.models.model import Model
 from packetgate.models.openai.compatible import OpenAICompatible

@@ -5,8 +5,8 @@ import json
 import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from packetgate.models.call_syntax import DEFAULT_SYNTAX, CallSyntax, syntax_from_template
 from packetgate.models.decoding import begins_call
-from packetgate.models.llama.call_syntax import DEFAULT_SYNTAX, CallSyntax, syntax_from_template
 from packetgate.models.llama.chat import measured_calls
 from packetgate.models.llama.engine import EngineAnswer
 from packetgate.models.llama.prompt import as_plain_messages

@@ -4,13 +4,14 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from support.grammar_walk import NAME, RandomWriter, call_of
+from support.grammar_walk import NAME, RandomWriter, call_of, text_schema
 
 from packetgate.models.llama.grammar import LARGEST, MAX_ITEMS
 from packetgate.models.llama.weights import LlamaWeights
-from packetgate.models.schemas import CONFIDENCE, object_schema, text_schema
+from packetgate.models.schemas import object_schema
 
 INT = {"type": "integer"}
+CONFIDENCE = {"type": "number", "minimum": 0, "maximum": 1}
 TREE = {
     "type": "object",
     "properties": {"name": text_schema(5), "children": {"type": "array", "items": {"$ref": "#"}, "maxItems": 2}},

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 from langchain_core.messages import AIMessage
-from support.grammar_walk import call_of
+from support.grammar_walk import call_of, text_schema
 
 from packetgate.models.llama.chat import LlamaCppChat
 from packetgate.models.llama.context import LlamaContext
 from packetgate.models.llama.engine import LlamaEngine, Request
 from packetgate.models.llama.grammar import CallForm
 from packetgate.models.llama.weights import LlamaWeights
-from packetgate.models.schemas import object_schema, text_schema
+from packetgate.models.schemas import object_schema
 
 FORM = call_of(object_schema(tool={"enum": ["read", "write"]}, why=text_schema(20)))
 
@@ -119,8 +119,8 @@ def test_a_context_is_freed_before_its_weights(tiny_gguf: Path):
 def test_hundreds_of_answers_leak_no_memory(tiny_gguf: Path):
     script = (
         "import resource, sys\n"
-        "from packetgate.models.schemas import object_schema, text_schema\n"
-        "from support.grammar_walk import call_of\n"
+        "from packetgate.models.schemas import object_schema\n"
+        "from support.grammar_walk import call_of, text_schema\n"
         "from packetgate.models.llama.engine import LlamaEngine, Request\n"
         "engine = LlamaEngine(sys.argv[1], {'n_ctx': 1024})\n"
         "form = call_of(object_schema(tool={'enum': ['read', 'write']}, why=text_schema(20)))\n"

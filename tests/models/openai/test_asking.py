@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessageChunk, HumanMessage, ToolCallChunk
-from support.openai_models import FORM, GOOD, SAMPLING, VERDICT, ask_form, means, model_at
+from support.openai_models import FULL, GOOD, READ, SAMPLING, SIMPLE, ask_tools, model_at, sent_schemas
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Message, tool_calls
 
@@ -16,11 +15,10 @@ from packetgate.models.model import Model, OfferedTool
 from packetgate.models.model import ask_chat as ask_once
 from packetgate.models.openai.compatible import OpenAICompatible
 from packetgate.models.options import ModelOptions
-from packetgate.models.schemas import AnswerForm, object_schema
-from packetgate.state.errors import DecisionError, ToolsRefusedError
+from packetgate.models.schemas import object_schema
+from packetgate.state.errors import DecisionError
 
 Asking = Callable[[OpenAICompatible], Awaitable[object]]
-PICKY = AnswerForm("other", object_schema(code={"type": "string", "pattern": "^x$"}))
 
 
 async def words(model: Model) -> object:
@@ -35,47 +33,26 @@ async def one_word(model: Model) -> object:
     return await model.word_probabilities([HumanMessage("Is it?")], ("yes", "no"))
 
 
-WAYS: list[Asking] = [ask_form, words, streamed]
-
-
-async def test_a_form_is_requested_by_its_schema(scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(GOOD)
-    answer = await ask_form(await model_at(scripted_openai))
-    assert (answer.text, answer.cut_off) == (GOOD, False)
-    assert answer.usage.output_tokens == 1
-    (sent,) = scripted_openai.requests
-    schema = {"name": "verdict", "schema": VERDICT}
-    assert sent["response_format"] == {"type": "json_schema", "json_schema": schema}
-    assert (sent["temperature"], sent["top_p"], sent["max_tokens"], sent["stream"]) == (0.2, 0.9, 50, False)
-    assert "tools" not in sent
+WAYS: list[Asking] = [ask_tools, words, streamed]
 
 
 @pytest.mark.parametrize(
     "refusal",
     [
-        HttpError(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."),
-        HttpError(500, "response_format type must be text or json_object"),
-        HttpError(400, body={"detail": [{"loc": ["body", "response_format"]}]}),
+        HttpError(400, "Invalid schema for function 'read': 'minLength' is not permitted."),
+        HttpError(500, "failed to parse the grammar"),
+        HttpError(400, body={"detail": [{"loc": ["body", "tools"]}]}),
     ],
 )
 async def test_a_refused_schema_is_not_sent_again(scripted_openai: ScriptedOpenAI, refusal: HttpError):
     model = await model_at(scripted_openai)
-    scripted_openai.refuses = {"response_format.json_schema": refusal}
+    scripted_openai.refuses = {"schema.minLength": refusal}
     scripted_openai.script(*[GOOD] * 9)
     for _ in range(2):
-        assert (await ask_form(model)).text == GOOD
-    assert means(scripted_openai) == ["json_schema", "json_object", "json_object"]
-    await asyncio.gather(*(ask_form(model) for _ in range(7)))
-    assert set(means(scripted_openai)[3:]) == {"json_object"}
-
-
-async def test_a_refused_schema_does_not_affect_other_forms(scripted_openai: ScriptedOpenAI):
-    model = await model_at(scripted_openai)
-    scripted_openai.refuses = {"schema.pattern": HttpError(400, "'pattern' is not permitted")}
-    scripted_openai.script('{"code":"x"}', GOOD)
-    await ask_form(model, PICKY)
-    await ask_form(model)
-    assert means(scripted_openai)[-2:] == ["json_object", "json_schema"]
+        assert (await ask_tools(model)).text == GOOD
+    assert sent_schemas(scripted_openai) == [FULL, SIMPLE, SIMPLE]
+    await asyncio.gather(*(ask_tools(model) for _ in range(7)))
+    assert all(one == SIMPLE for one in sent_schemas(scripted_openai)[3:])
 
 
 @pytest.mark.parametrize(
@@ -83,7 +60,7 @@ async def test_a_refused_schema_does_not_affect_other_forms(scripted_openai: Scr
     [
         (HttpError(400, "too many", code="context_length_exceeded"), 1),
         (HttpError(400, "This model's maximum context length is 4096 tokens; you asked for schema and tools"), 1),
-        (HttpError(401, "response_format"), 1),
+        (HttpError(401, "tools"), 1),
         (HttpError(400, "no credit left"), 2),
     ],
 )
@@ -91,12 +68,12 @@ async def test_other_errors_are_not_remembered(scripted_openai: ScriptedOpenAI, 
     model = await model_at(scripted_openai)
     scripted_openai.refuses = {"messages": error}
     with pytest.raises(DecisionError, match=f"HTTP {error.status}"):
-        await ask_form(model)
+        await ask_tools(model)
     assert len(scripted_openai.requests) == requests
     scripted_openai.refuses = {}
     scripted_openai.script(GOOD)
-    await ask_form(model)
-    assert means(scripted_openai)[-1] == "json_schema"
+    await ask_tools(model)
+    assert sent_schemas(scripted_openai)[-1] == FULL
 
 
 REFUSED = [
@@ -108,7 +85,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(
-    ("refuses", "sent", "way"), [*((*row, ask_form) for row in REFUSED), *((*REFUSED[2], way) for way in WAYS[1:])]
+    ("refuses", "sent", "way"), [*((*row, ask_tools) for row in REFUSED), *((*REFUSED[2], way) for way in WAYS[1:])]
 )
 async def test_a_refused_parameter_is_not_sent_again(
     refuses: dict[str, HttpError], sent: dict[str, Any], way: Asking, scripted_openai: ScriptedOpenAI
@@ -171,39 +148,26 @@ async def test_the_users_own_parameters_are_always_sent(
     assert all(parameter in request for request in scripted_openai.requests)
 
 
-@pytest.mark.parametrize(
-    ("content", "finish", "text"),
-    [(None, "stop", GOOD), ("", "stop", GOOD), (None, "length", ""), ("{}", "stop", "{}")],
-)
-async def test_an_answer_in_the_reasoning_field_is_read(
-    scripted_openai: ScriptedOpenAI, content: str | None, finish: str, text: str
-):
-    scripted_openai.script(Message({"content": content, "reasoning_content": GOOD}, finish))
-    assert (await ask_form(await model_at(scripted_openai))).text == text
-
-
 async def test_large_limits_are_not_sent(scripted_openai: ScriptedOpenAI):
-    scripted_openai.script("{}")
-    form = replace(
-        FORM, body=object_schema(a={"type": "string", "maxLength": 4_000}, b={"type": "string", "maxLength": 9})
-    )
-    await ask_form(await model_at(scripted_openai), form)
-    properties = scripted_openai.requests[0]["response_format"]["json_schema"]["schema"]["properties"]
-    assert properties == {"a": {"type": "string"}, "b": {"type": "string", "maxLength": 9}}
+    scripted_openai.script(GOOD)
+    texts = {name: {"type": "string", "maxLength": limit} for name, limit in (("a", 4_000), ("b", 9))}
+    await ask_tools(await model_at(scripted_openai), OfferedTool("write", "Write.", object_schema(**texts)))
+    assert sent_schemas(scripted_openai) == [{"a": {"type": "string"}, "b": {"type": "string", "maxLength": 9}}]
 
 
-READ = OfferedTool("read", "Read a file.", object_schema(path={"type": "string", "minLength": 1}))
-
-
-async def test_refused_tools_are_simplified_and_then_not_sent(scripted_openai: ScriptedOpenAI):
+async def test_refused_tools_are_simplified_and_then_sent_in_words(scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai)
     scripted_openai.refuses = {"tools": HttpError(400, "this model does not support tools")}
-    with pytest.raises(ToolsRefusedError):
-        await model.call([HumanMessage("Read a")], [READ], max_calls=1, sampling={})
+    scripted_openai.script(*[LEFT_IN_TEXT[0]] * 2)
+    for _ in range(2):
+        answer = await ask_tools(model)
+        assert [(one.name, one.arguments) for one in answer.calls] == [("read", {"path": "a.txt"})]
     assert not model.uses_tool_calling
-    schemas = [request["tools"][0]["function"]["parameters"] for request in scripted_openai.requests]
-    assert [one["properties"]["path"] for one in schemas] == [{"type": "string", "minLength": 1}, {"type": "string"}]
-    assert all(request["parallel_tool_calls"] is False for request in scripted_openai.requests)
+    assert sent_schemas(scripted_openai) == [FULL, SIMPLE, {}, {}]
+    offering, in_words = scripted_openai.requests[:2], scripted_openai.requests[2:]
+    assert all(request["parallel_tool_calls"] is False for request in offering)
+    assert all('{"name":"read","description":"Read a file.",' in one["messages"][0]["content"] for one in in_words)
+    assert all(request["logprobs"] for request in scripted_openai.requests)
 
 
 @pytest.mark.parametrize("finish", ["tool_calls", "length"])

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 import pytest
-from support.openai_models import GOOD, ask_form
+from support.openai_models import GOOD, ask_tools
 from support.scripted_openai import ScriptedOpenAI, free_port
 from support.scripted_replies import CutOff, HttpError, Message, Raw, Reply, Stall
 
@@ -19,7 +19,7 @@ KEY = "sk-very-secret-key"
 
 async def ask(base_url: str, seconds: float = 10) -> str:
     chat = await asyncio.to_thread(connect, "scripted", Endpoint(base_url, KEY, timeout=seconds))
-    return (await ask_form(OpenAICompatible(chat))).text
+    return (await ask_tools(OpenAICompatible(chat))).text
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,15 @@ from support.tool_specs import a_tool, files_catalogue
 
 from benchmarks.tokens.counting import count
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.catalogue.ledger import (
-    FULL_TOKENS,
-    LONG_TOKENS,
-    SHORT_TOKENS,
-    capabilities_ledger,
-    primary_tools,
-)
+from packetgate.tools.catalogue.ledger import MAX_TOKENS, capabilities_ledger, primary_tools
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.tokens import estimated_tokens
 
 KINDS = ("image", "weather", "task", "invoice", "song", "hotel", "chart", "file", "video", "mail", "oddity")
+
+LONG = 350
+"""Tokens of a ledger with more than the default."""
 
 
 def many(tools: int, servers: int) -> list[ToolSpec]:
@@ -57,29 +54,17 @@ def test_categories_take_turns_among_the_primary_tools():
 
 @pytest.mark.parametrize(("tools", "servers"), [(5, 1), (50, 5), (500, 60), (500, 600), (2_000, 600)])
 def test_the_ledger_is_short_and_complete(tools: int, servers: int):
-    catalogue = Catalogue(many(tools, servers))
-    long = FULL_TOKENS if catalogue.ledger_names_all_tools else LONG_TOKENS
-    for ledger, most in ((catalogue.ledger, SHORT_TOKENS), (catalogue.long_ledger, long)):
+    specs = Catalogue(many(tools, servers)).servers
+    for most in (MAX_TOKENS, LONG):
+        ledger = capabilities_ledger(specs, max_tokens=most)
         assert 0 < estimated_tokens(ledger) <= most
         counts = [int(line.split(" tool")[0].split()[-1].lstrip("(").replace(",", "")) for line in ledger.splitlines()]
         assert sum(counts) == tools
 
 
-def test_the_ledger_for_selections_names_every_tool_of_a_small_catalogue():
-    few, lots = Catalogue(many(50, 3)), Catalogue(many(500, 3))
-    assert (few.ledger_names_all_tools, lots.ledger_names_all_tools) == (True, False)
-    assert all(spec.upstream_name in few.long_ledger for spec in few.values())
-    odd = Catalogue([*files_catalogue().values(), a_tool("odd.frobnicate")]).long_ledger
-    assert odd.splitlines() == [
-        "- files (2 tools: files): read_file, write_file",
-        "- odd (1 tool): frobnicate",
-        "- shell (1 tool: commands): run_command",
-    ]
-
-
 def test_a_larger_catalogue_has_fewer_names_then_fewer_categories_then_a_line_for_each_category():
     small, more, many_servers, crowd = (
-        capabilities_ledger(Catalogue(many(n * 11, n)).servers, max_tokens=LONG_TOKENS) for n in (4, 8, 14, 400)
+        capabilities_ledger(Catalogue(many(n * 11, n)).servers, max_tokens=LONG) for n in (4, 8, 14, 400)
     )
     assert small.splitlines()[0] == (
         "- server_0000 (11 tools): charts 1, files 1, travel 1, images 1, other 7;"
@@ -98,6 +83,6 @@ def test_a_larger_catalogue_has_fewer_names_then_fewer_categories_then_a_line_fo
 def test_the_ledger_of_real_servers_has_at_most_400_tokens():
     rows = list(read_rows("livemcpbench", "tools.jsonl"))
     catalogue = Catalogue(a_tool(f"{row['server']}.{row['name']}", row["description"]) for row in rows)
-    assert not catalogue.ledger_names_all_tools
-    assert 0 < count(catalogue.ledger) < count(catalogue.long_ledger) < 400
-    assert "server" in catalogue.long_ledger
+    longer = capabilities_ledger(catalogue.servers, max_tokens=LONG)
+    assert 0 < count(catalogue.ledger) < count(longer) < 400
+    assert "server" in longer
