@@ -19,7 +19,7 @@ class SwitchHints(Section):
 
     write: str = "`allow_write_tools` in the settings switches them on"
     execute: str = "`allow_execute_tools` in the settings switches them on"
-    rest: str = "ask for a part of it, such as its lines 101 to 200"
+    rest: str = "ask for a part of it, such as its first 100 lines"
     model: str = "`create_router(model=...)` takes one"
     tools: str = "`create_router(tools=[...])` takes functions, and files that name servers"
 
