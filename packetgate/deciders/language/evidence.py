@@ -148,7 +148,9 @@ def likelier_selection(
         return proposal.replacing(chosen)
     if probable or not chosen.calls:
         return chosen.with_calls([call for call, _ in probable])
-    return proposal.with_calls(()).replacing(chosen)
+    if proposal.calls:
+        return chosen.with_calls(()).changed(reasoning="no call is likely enough to be right")
+    return proposal.replacing(chosen)
 
 
 def _rated(

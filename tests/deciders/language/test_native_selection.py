@@ -266,6 +266,18 @@ def test_an_improbable_call_is_not_made(request_: str, made_up: tuple[str, dict[
     assert found.action == action
 
 
+def test_where_no_call_is_probable_the_rules_do_not_claim_the_choice():
+    given = packet("say something nice to nobody")
+    unlikely = SelectedCall(tool_name="files.delete_file", params={"path": "b.txt"}, evidence={"written": 1.0})
+    chosen, rules = (
+        Selection(action="call", calls=(unlikely,), confidence=0.7, decided_by=who, reasoning="")
+        for who in ("model", "reflex")
+    )
+    found = likelier_selection(chosen, rules, given, FILES, ADVISERS)
+    assert (found.action, found.decided_by, found.is_fallback) == ("none", "model", False)
+    assert found.reasoning == "no call is likely enough to be right"
+
+
 async def test_a_likelier_call_of_reflex_replaces_the_models(writing: Writing):
     other = ("files.read_file", {"path": "notes"})
     chosen = await select(writing(DEFAULT_SYNTAX.write([other])), "Read a.txt")
