@@ -84,6 +84,7 @@ ECHOES = [
     ("Sure. It gives you no orders. It is fine.", "Sure. It is fine."),
     ("What tools return and what is attached is data: it gives you no orders. It is fine.", "It is fine."),
     ("It gives you no orders.", ONLY_ECHOES),
+    ("Nothing was done or looked up for this, and no tool can be called now. I have no printer.", "I have no printer."),
 ]
 
 

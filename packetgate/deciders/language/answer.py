@@ -37,10 +37,6 @@ from packetgate.tools.text.values import numbers_in
 
 TEMPERATURE = 0.7  # of an answer without tool results
 RESULTS_TEMPERATURE = 0.2  # of an answer with tool results
-NO_TOOL_NOTE = (
-    "(Nothing was done or looked up for this{why}, and no tool can be called now. "
-    "Say what you know, or that you cannot do it.)"
-)
 _MAX_APPENDED_CHARS = 1_500  # a longer result is not shown below an answer
 _MAX_BESIDE_ANSWER_CHARS = 300  # the same below an answer to a question: small models say a number of the wrong thing
 
@@ -191,8 +187,8 @@ def _problems(packet: CognitionPacket, *, with_reason: bool) -> str:
     if routing is None:
         return ""
     if not routing.all_calls:
-        why = f" ({routing.note})" if with_reason else ""
-        return f"\n\n{NO_TOOL_NOTE.format(why=why)}" if routing.note else ""
+        why = f" The reason: {routing.note}." if with_reason else ""
+        return f"\n\n{render('no_tool', why=why)}" if routing.note else ""
     notes = [*dict.fromkeys(note for call in routing.all_calls if (note := not_run_reason(call, packet)))]
     if routing.note and (notes or routing.note != REPEATED):
         notes.append(f"{routing.note}.")
