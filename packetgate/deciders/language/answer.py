@@ -162,14 +162,16 @@ def _calls_not_made(packet: CognitionPacket, answer: str) -> str:
 
 
 def _not_looked_up(packet: CognitionPacket, catalogue: Catalogue, advisers: Advisers) -> str:
-    """Return a line that no tool was called, if the request needs one. Blocking."""
+    """Return a line that no tool was called, if the request needs one or the turn before called one. Blocking."""
     routing = packet.tool_routing
     if routing is None or routing.all_calls or packet.content.attachments:
         return ""
     problems = [one.message for one in routing.corrections if not one.is_repaired]
     missed = ", ".join(routing.missed_tools)
     why = " ".join(problems) or routing.note or (missed and f"there is no tool {missed}")
-    if not why and (advisers.probability_of_tool(packet, catalogue) or 0.0) < LIKELY:
+    called = [entry.packet_id for entry in packet.context.result_ledger]
+    may_go_on = packet.header.parent_packet_id in called  # small models say "checked out" instead of checking out
+    if not (why or may_go_on or (advisers.probability_of_tool(packet, catalogue) or 0.0) >= LIKELY):
         return ""
     done = "looked up" if packet.intent.access is Access.READ else "done"
     return f"\n\n[Not {done}: no tool was called{why and f' ({shorten(why, _REASON_CHARS)})'}]"
