@@ -9,7 +9,7 @@ import pytest
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import CutOff, HttpError, Reply, tool_calls
 
-from packetgate import create_router
+from packetgate import create_router, reads
 from packetgate.state.errors import ModelError
 
 FILES = {
@@ -96,3 +96,31 @@ async def test_no_call_is_made_that_the_model_did_not_write_and_none_is_left_uns
                     wrong.append(f"{form}: {request}: {ran}")
     assert turns >= 100
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("path", "written"),
+    [
+        (r"C:\temp\new", r'{"path": "C:\temp\new"}'),
+        (r"D:\backup\fotos", r'{"path": "D:\backup\fotos"}'),
+        (r"C:\Users\Ana", r'{"path": "C:\Users\Ana"}'),
+        (r"\\nas\team\bin", r'{"path": "\\nas\team\bin"}'),
+        (r"C:\Program Files\nodejs", r'{"path": "C:\\\\Program Files\\\\nodejs"}'),
+    ],
+)
+async def test_a_windows_path_reaches_the_tool_as_the_user_wrote_it(
+    path: str, written: str, scripted_openai: ScriptedOpenAI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OPENAI_BASE_URL", scripted_openai.base_url)
+    listed: list[str] = []
+
+    @reads
+    def list_folder(path: str) -> str:
+        """List the files in a folder."""
+        listed.append(path)
+        return "report.txt"
+
+    scripted_openai.script(tool_calls(("functions__list_folder", written)), "It has a report.")
+    async with create_router("openai:scripted", [list_folder], root=tmp_path) as router:
+        await router.ainvoke(f"List the folder {path}")
+    assert listed == [path]

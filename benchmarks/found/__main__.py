@@ -219,7 +219,7 @@ def _is_no_read(tool: Mapping[str, Any], call: dict[str, Any]) -> bool:
 
 def _arguments(row: dict[str, Any]) -> dict[str, Any] | None:
     tool = spec_of("found", Tool(name="tool", description="", input_schema=row["schema"]), trusted=False)
-    call = repair_and_validate("found.tool", row["sent"], frozenset(["found.tool"]), Catalogue([tool]))
+    call = repair_and_validate("found.tool", row["sent"], frozenset(["found.tool"]), Catalogue([tool]), words="")
     return None if call.problems else call.params
 
 

@@ -113,7 +113,9 @@ async def _routed(case: Case, catalogue: Catalogue, deciders: Deciders) -> dict[
 
 def _faults(calls: Sequence[Call], catalogue: Catalogue) -> Mapping[str, JsonValue]:
     known = [call for call in calls if call.name in catalogue]
-    checked = [repair_and_validate(call.name, call.arguments, frozenset(catalogue), catalogue) for call in known]
+    checked = [
+        repair_and_validate(call.name, call.arguments, frozenset(catalogue), catalogue, words="") for call in known
+    ]
     refused = sum(bool(one.problems) or bool(one.repairs) for one in checked)
     return {"unknown": len(calls) - len(known), "refused": refused}
 

@@ -92,7 +92,9 @@ def _examples(most: int) -> Iterator[Example]:
         for request in random.sample(own.requests, min(most, len(own.requests))):
             wanted = Call(name=request.tool, arguments=dict(request.arguments)) if request.tool else None
             for call in _calls(request.text, wanted, catalogue):
-                if repair_and_validate(call.name, call.arguments or {}, frozenset(catalogue), catalogue).problems:
+                if repair_and_validate(
+                    call.name, call.arguments or {}, frozenset(catalogue), catalogue, words=""
+                ).problems:
                     continue
                 right = wanted is not None and call.name == wanted.name
                 right = right and same(call.arguments or {}, {k: [v] for k, v in request.arguments.items()})

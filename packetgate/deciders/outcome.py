@@ -72,7 +72,7 @@ def _routing_with_calls(
 ) -> ToolRouting:
     palette = packet.context.palette_names
     checked = [  # the repairs of a decider are kept, and validity and palette are checked again
-        repair_and_validate(call.tool_name, call.params, palette, catalogue)
+        repair_and_validate(call.tool_name, call.params, palette, catalogue, words=packet.session_words)
         if call.checked is None
         else validate_call(call.checked, palette, catalogue)
         for call in selection.calls

@@ -221,7 +221,8 @@ class ModelSelector:
             message = f"The call {of}cannot be read: its arguments must be one JSON object. {_reason(call)}".rstrip()
             problem = Correction(tool_name=name, problem="invalid_value", message=message)
             return CheckedCall(name, {}, problems=(problem,))
-        return repair_and_validate(name, call.arguments, palette, self._catalogue, call.written)
+        words = self._packet.session_words
+        return repair_and_validate(name, call.arguments, palette, self._catalogue, call.written, words=words)
 
     def _placeholders(self, call: CheckedCall) -> list[Correction]:
         """Return an objection to each value that only repeats the name of its parameter, and is in no source."""

@@ -70,7 +70,7 @@ def repair_and_validate(
     catalogue: Catalogue,
     original_texts: Mapping[str, str] | None = None,
     *,
-    words: str = "",
+    words: str,
 ) -> CheckedCall:
     """Return the repaired call, with its repairs and remaining problems. May block.
 

@@ -29,7 +29,7 @@ async def checked(files):
     for server in servers.values():
         await server.connect(old_session=0)
     catalogue = Catalogue([spec for server in servers.values() for spec in server.specs])
-    return lambda name, **params: repair_and_validate(name, params, frozenset(ALL), catalogue)
+    return lambda name, **params: repair_and_validate(name, params, frozenset(ALL), catalogue, words="")
 
 
 FOUND = {
