@@ -40,7 +40,7 @@ from packetgate.deciders.choosing import language_deciders
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.middleware import SEARCH, PacketgateMiddleware
-from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool, WordProbabilities
+from packetgate.models.model import Model, ModelAnswer, OfferedTool, WordProbabilities
 from packetgate.models.openai.compatible import openai_tool
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError
@@ -155,20 +155,9 @@ class _Model(ReadyModel):
 
     token_counter = staticmethod(count)
 
-    async def call(
-        self,
-        messages: Sequence[BaseMessage],
-        tools: Sequence[OfferedTool],
-        *,
-        max_calls: int,
-        sampling: dict[str, Any],
-        must_call: bool = False,
-        caller: ChatCaller | None = None,
-    ) -> ModelAnswer:
+    async def call(self, messages: Sequence[BaseMessage], tools: Sequence[OfferedTool], **request: Any) -> ModelAnswer:
         """Return the right call, in the shortest form."""
-        answer = await super().call(
-            messages, tools, max_calls=max_calls, sampling=sampling, must_call=must_call, caller=caller
-        )
+        answer = await super().call(messages, tools, **request)
         offered = compact_json([openai_tool(one, plain=False) for one in tools])
         called = [{"name": call.name, "args": call.arguments} for call in answer.calls]
         written = compact_json(called[0]) if called else answer.text

@@ -11,7 +11,7 @@ from benchmarks.stand_ins import Shelf, needing_a_tool
 from benchmarks.tokens.counting import count
 from packetgate.deciders.choosing import language_deciders, reflex_deciders
 from packetgate.graph.building import build_graph
-from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool
+from packetgate.models.model import Model, ModelAnswer, OfferedTool
 from packetgate.models.openai.compatible import openai_tool
 from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext
@@ -73,16 +73,7 @@ class _Recorder(Model):
         super().__init__(FakeListChatModel(responses=["Hello"]))
         self.asked: list[tuple[Sequence[BaseMessage], Sequence[OfferedTool]]] = []
 
-    async def call(
-        self,
-        messages: Sequence[BaseMessage],
-        tools: Sequence[OfferedTool],
-        *,
-        max_calls: int,
-        sampling: dict[str, Any],
-        must_call: bool = False,
-        caller: ChatCaller | None = None,
-    ) -> ModelAnswer:
+    async def call(self, messages: Sequence[BaseMessage], tools: Sequence[OfferedTool], **request: Any) -> ModelAnswer:
         """Answer in words."""
         self.asked.append((messages, tools))
         return ModelAnswer("Hello", TokenUsage())

@@ -254,9 +254,9 @@ class Model:
     def read_calls(self, answer: AIMessage, tools: Sequence[OfferedTool]) -> ModelAnswer:
         """Return the calls and text of an answer.
 
-        Calls in the text are also read. Of a tool that is not offered, marks must surround them, or they must be the
-        whole text: other JSON may be an example. Once the server has returned calls separately from the text, both must
-        apply.
+        Calls in the text are also read. JSON that names a tool that is not offered may be an example: it is a call only
+        between the marks of a call's syntax, or as the whole text. Once the server has returned calls separately from
+        the text, the same holds for offered tools, and other tools are not read from the text.
         Probabilities are read from `logprobs` in the form of OpenAI's API.
         """
         text = answer.text

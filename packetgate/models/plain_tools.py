@@ -19,7 +19,6 @@ from packetgate.state.printing import compact_json
 EXAMPLE = ("What will the weather be in Oslo on 3 May?", "weather_on", {"place": "Oslo", "day": "3 May"})
 """An example request, with the tool and arguments for it."""
 THANKS = ("Thanks!", "You are welcome.")
-_CALL_NEEDED = "(Answer with the call of a tool.)"
 
 
 def as_chat(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
@@ -39,7 +38,7 @@ def with_tools_in_words(
     for one, message in zip(chat, messages, strict=True):
         if isinstance(message, HumanMessage):
             one["content"] = message.content  # pictures keep their descriptions
-    needed = [{"role": "user", "content": _CALL_NEEDED}] if must_call else []
+    needed = [{"role": "user", "content": render("call_needed")}] if must_call else []
     return merge_message_runs(convert_to_messages([*as_plain_messages(chat, tools), *needed]))
 
 

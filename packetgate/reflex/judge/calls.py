@@ -29,8 +29,7 @@ _GIVEN_TOKENS, _LACKING_TOKENS = 20, 14  # of a parameter's text, with and witho
 _VALUE_HEAD, _VALUE_TAIL = 30, 12
 _MAX_PARAMETERS = 12
 _MAX_EARLIER = 120  # characters of a value of an earlier turn
-_ABSOLUTE = re.compile(r"(?<![\w.:/])/(?:[^\s\"'`/]+/){2,}[^\s\"'`/]*[^\s\"'`.,;:!?]")
-_LAST_PARTS = re.compile(r"/[^/]+/[^/]+/?$")
+_ABSOLUTE = re.compile(r"(?<![\w.:/])/(?:[^\s\"'`/]+/){2,}[^\s\"'`/]*[^\s\"'`/.,;:!?]")
 _CUT = 8  # BERT's [unused7]: a value was cut here
 
 
@@ -140,7 +139,7 @@ def _right_log_odds(request: str, spec: ToolSpec, params: str) -> float:
 
 def _with_short_paths(request: str, params: str) -> tuple[str, str]:
     """Return both texts without the first folders of absolute paths that stand in both: their names say nothing."""
-    paths = {path: _LAST_PARTS.findall(path)[0] for path in _ABSOLUTE.findall(request) if path in params}
+    paths = {path: "/".join(["", *path.split("/")[-2:]]) for path in _ABSOLUTE.findall(request) if path in params}
     if len({*paths.values()}) == len(paths):
         for path, short in sorted(paths.items(), key=lambda one: -len(one[0])):
             request, params = request.replace(path, short), params.replace(path, short)

@@ -51,6 +51,10 @@ def test_the_first_folders_of_an_absolute_path_change_nothing(folder: str):
     assert long == short
 
 
+def test_a_path_with_two_slashes_at_its_end_is_read():
+    assert right_log_odds("delete /srv/old//", DELETE, {"path": "/srv/old//"}) > 0
+
+
 def test_a_long_call_is_cut():
     long = list(range(1000, 3000))
     ids, segments = call_tokens(long, long, [(long, Origin.ABSENT, long)] * 40)
