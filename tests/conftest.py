@@ -125,7 +125,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if data_folder() is None:
         terminalreporter.line("!! the tests with public data sets were left out: let PACKETGATE_DATA name their folder")
     if not program_path():
-        terminalreporter.line("!! the tests with llama-server were left out: let PACKETGATE_LLAMA_SERVER name it")
+        terminalreporter.line("!! the tests with llama-server were left out: `make llama-server` compiles it")
     if python_for_aegra() is None:
         terminalreporter.line("!! the test with Aegra was left out: it needs Python 3.12 or newer on the path")
 

@@ -1,9 +1,11 @@
-"""The program of llama.cpp's own server: in `PACKETGATE_LLAMA_SERVER`, or on the PATH."""
+"""The program of llama.cpp's own server: in `PACKETGATE_LLAMA_SERVER`, from `make llama-server`, or on the PATH."""
 
 import os
 import shutil
+import sysconfig
 
 
 def program_path() -> str:
     """Return the path of the program; empty if there is none."""
-    return os.environ.get("PACKETGATE_LLAMA_SERVER") or shutil.which("llama-server") or ""
+    named = os.environ.get("PACKETGATE_LLAMA_SERVER")
+    return named or shutil.which("llama-server", path=sysconfig.get_path("scripts")) or shutil.which("llama-server") or ""
