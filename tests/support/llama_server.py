@@ -7,5 +7,5 @@ import sysconfig
 
 def program_path() -> str:
     """Return the path of the program; empty if there is none."""
-    named = os.environ.get("PACKETGATE_LLAMA_SERVER")
-    return named or shutil.which("llama-server", path=sysconfig.get_path("scripts")) or shutil.which("llama-server") or ""
+    own = shutil.which("llama-server", path=sysconfig.get_path("scripts"))
+    return os.environ.get("PACKETGATE_LLAMA_SERVER") or own or shutil.which("llama-server") or ""
