@@ -112,11 +112,10 @@ def judge_tool(
 def _judge_known(confirmation: Confirmation, *, open_world: bool) -> ToolJudgement:
     risk, source = confirmation.label.risk, f"registry {confirmation.registry_version}"
     why = f" ({confirmation.label.why})" if confirmation.label.why else ""
-    verbs = {Risk.READ: "only reads", Risk.WRITE: "changes something", Risk.EXECUTE: "runs what it receives"}
     return ToolJudgement(
         risk,
         open_world or bool(confirmation.label.outward),
-        (f"the registry of known servers (version {confirmation.registry_version}) says that it {verbs[risk]}{why}",),
+        (f"the registry of known servers (version {confirmation.registry_version}) labels it as {risk}{why}",),
         least_risk=Risk.READ if confirmation.label.read_without else risk,
         source=source,
     )
