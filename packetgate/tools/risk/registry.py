@@ -68,6 +68,7 @@ class ToolLabel(BaseModel):
     digest: str
     """`definition_digest` of the labelled tool."""
     risk: Risk
+    """A tool that prints secrets is labelled as a write, so that it needs approval."""
     why: str = ""
     """The place in the source, and what it does."""
     read_without: tuple[str, ...] = ()

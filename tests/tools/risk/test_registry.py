@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 from typing import Any
 
@@ -267,3 +268,37 @@ def test_every_entry_of_the_shipped_registry_is_well_formed() -> None:
         assert all((label.undo or " ").split(" ")[0] in {"", *server.tools} for label in server.tools.values()), (
             server.package
         )
+
+
+@pytest.mark.parametrize(
+    ("package", "tools", "outward"),
+    [
+        ("npm:n8n-mcp", "search_nodes get_node validate_node validate_workflow n8n_validate_workflow", True),
+        ("npm:n8n-mcp", "n8n_create_workflow n8n_update_partial_workflow n8n_autofix_workflow", True),
+        ("npm:n8n-mcp", "search_templates tools_documentation n8n_list_workflows", False),
+        ("npm:@wonderwhy-er/desktop-commander", "get_prompts set_config_value start_search read_file", True),
+        ("npm:@wonderwhy-er/desktop-commander", "list_processes get_more_search_results write_file", False),
+        ("npm:@circleci/mcp-server-circleci", "get_job_test_results", False),
+        ("npm:mcp-server-kubernetes", "kubectl_apply kubectl_create kubectl_delete", True),
+        ("pypi:postgres-mcp", "analyze_query_indexes analyze_workload_indexes", True),
+    ],
+)
+def test_a_tool_is_outward_if_its_telemetry_or_a_service_receives_its_arguments(
+    package: str, tools: str, outward: bool
+) -> None:
+    (labels,) = [server.tools for server in load_registry().servers if server.package == package]
+    assert {name: labels[name].outward for name in tools.split()} == dict.fromkeys(tools.split(), outward)
+
+
+def test_a_tool_that_prints_secrets_is_private_and_no_read() -> None:
+    labels = [(name, label) for server in load_registry().servers for name, label in server.tools.items()]
+    printing = {name: (label.risk, label.private) for name, label in labels if "prints secrets" in label.why}
+    assert printing.keys() >= {"get-env", "configuration_view", "browser_cookie_list", "browser_localstorage_get"}
+    assert {*printing.values()} == {(Risk.WRITE, True)}
+
+
+def test_a_tool_whose_label_says_that_telemetry_carries_arguments_is_outward() -> None:
+    labels = [label for server in load_registry().servers for label in server.tools.values()]
+    carrying = [label for label in labels if re.search(r"(telemetry|usage POST) carries", label.why)]
+    assert len(carrying) > 20
+    assert not [label for label in carrying if not label.outward]
