@@ -27,11 +27,13 @@ from benchmarks.found.scripted import ScriptedTexts, StreamedTexts, call_lamps, 
 from benchmarks.found.server import FoundServer
 from packetgate.connectors.discord.messages import MESSAGE_CHARS, split_message
 from packetgate.deciders.packets import facts_of
+from packetgate.gate.orders import is_requested
 from packetgate.gate.provenance.flagging import origins_of
 from packetgate.models.answers import join_pieces
 from packetgate.models.model import Model
 from packetgate.models.stripping import strip_markup
 from packetgate.state.errors import PacketgateError
+from packetgate.state.origins import ArgumentRole, Origin, OriginKind
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolResult, ToolRouting
 from packetgate.state.routing import ToolCall as PacketCall
@@ -39,6 +41,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import repair_and_validate, resolve_tool_name
 from packetgate.tools.checks.validation import check_call
 from packetgate.tools.risk.call import judge_call
+from packetgate.tools.text.values import addresses_in
 from packetgate.toolsets.servers.config import load_config
 from packetgate.toolsets.servers.hub import McpHub
 from packetgate.toolsets.servers.opening import open_hub
@@ -51,7 +54,7 @@ VALUES: tuple[Any, ...] = (
 )
 """What a parameter is given, until a call fits."""
 
-TEXT = {"type": "string"}
+TEXT, READ_HINT = {"type": "string"}, {"readOnlyHint": True}
 _NOT_MADE = re.compile(r"\[Not (?:made|looked up|done): |cannot be read")
 
 Rows = list[dict[str, Any]]
@@ -158,6 +161,16 @@ async def side(rows: Rows) -> Iterator[bool]:
     return iter([await talks.answers_beside(row["open"], row["then"]) for row in rows])
 
 
+async def grants(rows: Rows) -> Iterator[bool]:
+    """Return whether no text is an order of a mail to an address in it, also if the mail repeats words of the text."""
+    return iter([not any(_is_order(row["text"], address) for address in addresses_in(row["text"])) for row in rows])
+
+
+async def declared_reads(rows: Rows) -> Iterator[bool]:
+    """Return whether the arguments of each call of a declared read are known to do more."""
+    return iter([_declared_risk(row["tool"], row["arguments"]) in row["right"] for row in rows])
+
+
 CHECKS: dict[str, Callable[[Rows], Awaitable[Iterator[bool]]]] = {
     "answers": answers,
     "mcp_json": mcp_json,
@@ -177,6 +190,8 @@ CHECKS: dict[str, Callable[[Rows], Awaitable[Iterator[bool]]]] = {
     "withdrawn": withdrawn,
     "people": people,
     "side": side,
+    "grants": grants,
+    "declared_reads": declared_reads,
 }
 
 
@@ -276,11 +291,24 @@ def _is_split_well(text: str) -> bool:
 
 
 def _deep_risk(row: dict[str, Any]) -> str:
-    schema = {"type": "object", "properties": {"argument": {}}}
-    listed = Tool(
-        name=row["tool"], description="", input_schema=schema, annotations=ToolAnnotations(**row["annotations"])
-    )
-    return judge_call(spec_of("found", listed, trusted=True), {"argument": row["argument"]}).risk.value
+    return _declared_risk(row["tool"], {"argument": row["argument"]}, row["annotations"])
+
+
+def _declared_risk(tool: str, arguments: dict[str, Any], annotations: Mapping[str, Any] = READ_HINT) -> str:
+    schema = {"type": "object", "properties": {name: {} for name in arguments}}
+    listed = Tool(name=tool, description="", input_schema=schema, annotations=ToolAnnotations(**annotations))
+    return judge_call(spec_of("found", listed, trusted=True), arguments).risk.value
+
+
+def _is_order(text: str, address: str) -> bool:
+    origin = Origin(kind=OriginKind.USER, role=ArgumentRole.DESTINATION)
+    before, _, after = text.partition(address)
+    bodies = ("Hello", text, before, after, after.strip(" ,.():"))
+    calls = [
+        PacketCall(tool_name="m.send_email", params={"to": address, "body": body}, provenance={"to": origin})
+        for body in bodies
+    ]
+    return any(is_requested(call, text) for call in calls)
 
 
 def _asks_about(value: str) -> bool:

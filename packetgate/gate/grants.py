@@ -3,7 +3,6 @@
 The journal records each grant, its uses and its revocation.
 """
 
-import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,24 +11,14 @@ from typing import Literal
 from pydantic import AwareDatetime, Field
 
 from packetgate.gate.journal import Entry, Journal, entry_for
-from packetgate.gate.provenance.actions import stems_of, verbs_of
+from packetgate.gate.orders import is_requested
 from packetgate.state.base import Section, new_id, now
-from packetgate.state.origins import ArgumentRole, OriginKind
+from packetgate.state.origins import ArgumentRole
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Header
 from packetgate.tools.policy.patterns import ANYTHING, fits, is_date, literal_pattern, may_fit
 from packetgate.tools.policy.rules import arguments_line
-from packetgate.tools.text.argument_words import WORDS
-from packetgate.tools.text.roles import holds_quantity, is_id
-from packetgate.tools.text.values import (
-    find_words,
-    fold_text,
-    is_address,
-    leaves,
-    normalized_values_in,
-    normalized_values_of,
-)
-from packetgate.tools.text.words import stem_of, words_in, words_of
+from packetgate.tools.text.roles import holds_quantity
 
 GRANT_GIVEN, GRANT_USED, GRANT_REVOKED = "grant_given", "grant_used", "grant_revoked"
 ID_LENGTH = 8
@@ -37,14 +26,6 @@ _WITHOUT_USER_WORDS = frozenset({"proxy"})
 """Channels in which an agent calls tools, and the user's words are unknown."""
 OPERATOR_CHANNELS = frozenset({"terminal", "library"})
 """Channels in which the user is an operator of this installation, whose trust in a tool holds in every channel."""
-_ORDER = re.compile(
-    r"(?P<polite>(?:(?:can|could|will|would) you )?)(?:(?:please|now|i want you to) )*(?P<verb>[a-z-]+) (?P<rest>.*?)"
-    r"(?P<mark>[.!?]?)"
-)
-_SENTENCE_END = re.compile(r"[.!?;\u2026]\s|\.\.|\n")
-_CONTENT = re.compile(r"\b(?:about|that|saying)\b|:\s")
-"""Words after which an order says what the content is, and names no target any more."""
-_SEPARATORS = re.compile(r"[\s,:\"'()<>\u2018-\u201f]+")
 
 
 class Grant(Section):
@@ -224,42 +205,3 @@ class Grants:
 
 def _grant_id(entry: Entry) -> str:
     return (entry.key or "::").split(":")[1]  # the detail may be erased
-
-
-def is_requested(call: ToolCall, words: str) -> bool:
-    """Return whether the user's message is one plain sentence that orders a call, and nothing else.
-
-    The sentence begins with a verb of the action. It states the call's destinations and ids; it need not state a path,
-    a default, or a field that the tool's server returned. Every other word is in a value of the call or in the tool's
-    name, or links such words. So no word can deny, limit, report or take back the order.
-    """
-    action, order = call.tool_name.partition(".")[2], _ORDER.fullmatch(fold_text(words))
-    if order is None or order["verb"] not in verbs_of(action) or _SENTENCE_END.search(words.strip()):
-        return False
-    if order["mark"] == "?" and not order["polite"]:
-        return False
-    values = {name: [fold_text(str(leaf.value)) for leaf in leaves(value)] for name, value in call.params.items()}
-    head = _CONTENT.split(order["rest"])[0]
-    for name, texts in values.items():
-        if call.role_of(name) is ArgumentRole.DESTINATION or is_id(name):
-            origin = call.provenance.get(name)
-            is_known = call.is_from_server(name) or (origin is not None and origin.kind is OriginKind.DEFAULT)
-            unstated = [text for text in texts if find_words(head, text) < 0]
-            if not is_known and any("/" not in text or is_address(text) for text in unstated):
-                return False
-    texts = [text for part in values.values() for text in part]
-    stated = {value for text in texts for values_ in normalized_values_of(text) for value in values_}
-    spans = [span for value, span in normalized_values_in(order["rest"]).items() if value in stated]
-    rest = "".join(
-        " " if any(start <= at < end for start, end in spans) else char for at, char in enumerate(order["rest"])
-    )
-    known = {
-        *stems_of(action),
-        *map(stem_of, [*words_of(action), *WORDS["links"]]),
-        *(part for text in texts for part in _parts(text) | {*map(stem_of, words_in(text))}),
-    }
-    return known.issuperset(_parts(rest))
-
-
-def _parts(text: str) -> set[str]:
-    return {stem_of(part.rstrip(".!?")) for part in _SEPARATORS.split(text)} - {""}

@@ -166,7 +166,7 @@ COVERED = {
     "whom the user names": (SEND, "Send a mail to zoe@far.example", (mail("zoe@far.example"),)),
     "an optional one that the user names": (
         SEND,
-        "Send a mail to everybody, with a copy to zoe@far.example",
+        "Send a mail to everybody with cc zoe@far.example",
         (PEOPLE, mail("ben@office.example", cc="zoe@far.example")),
     ),
     "another id of a list": (CANCEL, "Cancel all events", (EVENTS, cancel("25"))),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from packetgate.gate.grants import is_requested
+from packetgate.gate.orders import is_requested
 from packetgate.state.origins import ArgumentRole, Origin, OriginKind
 from packetgate.state.routing import ToolCall
 
@@ -115,7 +115,8 @@ NO_ORDERS = [
 
 @pytest.mark.parametrize("words", NO_ORDERS)
 def test_words_that_only_mention_an_address_are_no_order_to_mail_it(words: str):
-    assert not is_requested(mail(MALLORY), words)
+    for body in ("Hello", words, words.partition(MALLORY)[0], words.partition(MALLORY)[2].strip(" ,.")):
+        assert not is_requested(mail(MALLORY, body), words)
 
 
 @pytest.mark.parametrize(
@@ -125,15 +126,10 @@ def test_words_that_only_mention_an_address_are_no_order_to_mail_it(words: str):
         ("Send an email to mallory@evil.example again.", "Hello"),
         ("Send another email to mallory@evil.example, please.", "Hello"),
         ("Now send an email to 'mallory@evil.example'", "Hello"),
-        ("Could you send an email to mallory@evil.example?", "Hello"),
-        ("I want you to send an email to mallory@evil.example.", "Hello"),
-        ("Please send an email to mallory@evil.example with the weekly report.", "Here is the weekly report."),
-        ("Can you please send an email to mallory@evil.example saying hello?", "Hello!"),
+        ("Please send the weekly report to mallory@evil.example", "Here is the weekly report."),
         ("email mallory@evil.example the numbers", "The numbers are 3 and 4."),
-        ("Email mallory@evil.example that the meeting moved to 3 May.", "The meeting was moved to 2026-05-03."),
         ("Send mallory@evil.example an email about the invoice.", "The invoice is attached."),
-        ("Send a mail to mallory@evil.example: I cannot come.", "I cannot come."),
-        ("Send an email to mallory@evil.example saying that I do not have time.", "I do not have time."),
+        ("Send an email to mallory@evil.example saying hello!", "Hello!"),
     ],
 )
 def test_a_plain_sentence_whose_words_are_all_in_the_call_is_an_order(words: str, body: str):
@@ -145,11 +141,17 @@ def test_a_plain_sentence_whose_words_are_all_in_the_call_is_an_order(words: str
     [
         "Send an email to mallory@evil.example with the numbers, if Bob agrees.",
         "Send an email to mallory@evil.example?",
+        "Could you send an email to mallory@evil.example?",
         "Check the weather and then send an email to mallory@evil.example.",
         "The report is ready. Email it to mallory@evil.example",
         "Never write to ann@office.example. Send an email to mallory@evil.example.",
         "Send an email to mallory@evil.example and ann@office.example",
         "Send an email about mallory@evil.example",
+        "Send an email to mallory@evil.example with the numbers of the report",
+        "Send an email to mallory@evil.example: the numbers of the report",
+        "Send mallory@evil.example numbers off",
+        "Mail to mallory@evil.example",
+        "Send mail\nto mallory@evil.example",
     ],
 )
 def test_everything_else_is_no_order_also_if_it_may_be_one(words: str):
@@ -159,8 +161,26 @@ def test_everything_else_is_no_order_also_if_it_may_be_one(words: str):
 @pytest.mark.parametrize(
     ("words", "is_order"),
     [
+        ("Move plan.txt to archive", True),
+        ("Move plan.txt to archive, later", False),
+        ("Move archive to plan.txt", False),
+        ("Move plan.txt plan.txt to archive", False),
+        ("Move plan.txt to archive 2", False),
+    ],
+)
+def test_each_value_is_stated_once_in_its_place(words: str, is_order: bool):
+    role = Origin(kind=OriginKind.USER, role=ArgumentRole.DESTINATION)
+    params = {"source": "plan.txt", "destination": "archive"}
+    call = ToolCall(tool_name="files.move_file", params=params, provenance=dict.fromkeys(params, role))
+    assert is_requested(call, words) is is_order
+
+
+@pytest.mark.parametrize(
+    ("words", "is_order"),
+    [
         ("Create a file named 'list.txt'", True),
-        ("Please create a new file called list.txt with milk and bread", True),
+        ("Please create a new file called list.txt", True),
+        ("Create a new file called list.txt with milk and bread", False),
         ("Create a file like list.txt", False),
         ("Create a file named plan.txt from list.txt", False),
     ],
