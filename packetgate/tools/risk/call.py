@@ -9,21 +9,22 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from typing import Any, Literal, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote_plus, urlsplit
 
 from packetgate.state.printing import printable
 from packetgate.state.routing import Risk, ToolCall
+from packetgate.tools.risk.command_lines import only_reads
 from packetgate.tools.risk.parameter_kinds import SAVE_NAMES, Kind, parameter_kinds, word_lists
+from packetgate.tools.risk.request_paths import names_change
 from packetgate.tools.risk.sql import UNREADABLE, change_in, looks_like_sql, risk_of_sql
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.text.verbs import POSSIBLE_CHANGES, SURE_CHANGES, verb_kind
+from packetgate.tools.text.values import is_address
+from packetgate.tools.text.verbs import POSSIBLE_CHANGES, READ_VERBS, SURE_CHANGES, verb_kind
 from packetgate.tools.text.words import words_of
 
 LOOKS_LIKE_READ = "looks like a read, but nothing confirms that"
 """What a question says after the name of a tool that may be trusted as a read."""
 _CACHED_CHARS = 4_000
-_MAX_DEPTH = 100
-"""Deepest value that is checked; models' calls are not deeper."""
 _MAX_CHARS = 20_000
 _QUOTED_CHARS = 60
 _ADDRESS_CHARS = 80
@@ -31,9 +32,11 @@ _ADDRESS_CHARS = 80
 _WORDS = word_lists("arguments")
 _CODE_SCHEMES = re.compile(r"(?:data|dict|gopher|javascript|vbscript):", re.IGNORECASE)
 _REQUEST_LINE = re.compile(r"(?:delete|patch|post|put)\s+(?:/|https?://)", re.IGNORECASE)
-_SHELL = re.compile(r"\$\(|`[^`]+`|(?:^|[\s\w])(?:;|\|\|?|&&?|>>?)\s*[\w./~$-]")
+_SHELL = re.compile(r"[$<>]\(|`[^`]+`|(?:^|[\s\w])(?:;|\|\|?|&&?|>>?)\s*[\w./~$-]")
 _OPTION = re.compile(r"--[A-Za-z][\w-]*(?:[=\s]|$)")
 _OPTION_WORD = re.compile(r"--?[a-z][\w-]+")
+_PATH = re.compile(r"(?:[/~\\]|\.{1,2}[/\\]|[a-z]:[/\\])\S.*|\S(?:.*\S)?\.[a-z]\w{0,5}", re.IGNORECASE)
+_METHOD = re.compile(r"[a-z]\w*(?:\.[a-z]\w*)*")
 _WRITE_MODE = re.compile(r"[wax][bt]?\+?[bt]?|r[bt]?\+[bt]?")
 _CODE = re.compile(
     r"__\w+__\s*[.(\[]|\bos\s*\.\s*(?:exec|popen|spawn|system)|\bsubprocess\s*\.|!!python/", re.IGNORECASE
@@ -62,7 +65,6 @@ class _NamedValue(NamedTuple):
     value: Any
     words: frozenset[str]
     """The words of all names that lead to the value."""
-    is_too_deep: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,12 @@ def judge_call(spec: ToolSpec, params: Mapping[str, Any]) -> Judgement:
     Arguments can only raise the risk, with two exceptions. A call of a trusted server's SQL tool has the risk of its
     parsed SQL. A call without any of the tool's `changing_parameters` has the tool's `least_risk`.
     """
-    arguments = json.dumps(params)
-    judge = _judge if len(arguments) <= _CACHED_CHARS else _judge.__wrapped__
-    return judge(spec, arguments)
+    try:
+        arguments = json.dumps(params)
+        judge = _judge if len(arguments) <= _CACHED_CHARS else _judge.__wrapped__
+        return judge(spec, arguments)
+    except RecursionError:  # Python reads JSON to a depth of a few hundred levels
+        return Judgement(Risk.EXECUTE, open_world=True, reasons=("its arguments are nested too deeply to be read",))
 
 
 def with_risk(call: ToolCall, spec: ToolSpec | None) -> ToolCall:
@@ -128,7 +133,7 @@ def _judge(spec: ToolSpec, arguments: str) -> Judgement:
     if spec.has_fixed_risk:
         return Judgement(spec.risk, open_world, spec.risk_reasons + address_reasons)
     kinds = _kinds_of(spec)
-    reasons = [*dict.fromkeys(_reasons_in(params, values, kinds))]
+    reasons = [*dict.fromkeys(_reasons_in(spec, params, values, kinds))]
     floor, floor_reasons, is_sql = spec.risk, spec.risk_reasons, _is_sql_call(params, kinds)
     may_be_lower = params.keys().isdisjoint(spec.changing_parameters) if spec.changing_parameters else is_sql
     if may_be_lower and spec.least_risk is not None and spec.least_risk.severity < spec.risk.severity:
@@ -156,65 +161,116 @@ def _is_sql_call(params: Mapping[str, Any], kinds: Mapping[str, Kind]) -> bool:
 
 
 def _reasons_in(
-    params: Mapping[str, Any], values: Mapping[str, list[_NamedValue]], kinds: Mapping[str, Kind]
+    spec: ToolSpec, params: Mapping[str, Any], values: Mapping[str, list[_NamedValue]], kinds: Mapping[str, Kind]
 ) -> Iterator[_Reason]:
     # a call that names an address sends its body there
     is_sent = any(value and _WORDS["addresses"] & {*words_of(name)} for name, value in params.items())
     for value in chain.from_iterable(values.values()):
         name = quoted(value.name)
-        if value.is_too_deep:
-            yield _Reason(Risk.EXECUTE, f"its `{name}` is nested too deeply to be checked")
-        elif value.name.strip().casefold() in _WORDS["operators"]:
+        if value.name.strip().casefold() in _WORDS["operators"]:
             yield _Reason(Risk.WRITE, f"its arguments contain the operator `{name}`")
         elif _name_changes(value.name, value.value, is_sent=is_sent):
             yield _Reason(Risk.WRITE, f"its `{name}` is `{quoted(str(value.value))}`")
+        elif value.value and _names_program(value.name, value.value):
+            yield _Reason(Risk.EXECUTE, f"its `{name}` says what runs: `{quoted(str(value.value))}`")
         if isinstance(value.value, str) and value.value.strip():
-            yield from _text_reasons(value, kinds.get(value.name, ""), is_sent=is_sent)
+            yield from _text_reasons(spec, value, kinds.get(value.name, ""), is_sent=is_sent)
 
 
-def _named_values(
-    name: str, value: Any, outer_words: frozenset[str] = frozenset(), depth: int = 0
-) -> Iterator[_NamedValue]:
-    """Yield an argument and all values inside, also those in JSON text. A list of command words counts as one text."""
-    words = outer_words | {*words_of(name)}
-    if depth > _MAX_DEPTH:
-        yield _NamedValue(name, str(value), words, is_too_deep=True)
-        return
-    yield _NamedValue(name, value, words)
-    if isinstance(value, str) and (inner := _parse_json(value)) is not None:
-        yield from _named_values(name, inner, words, depth + 1)
-    elif isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _named_values(str(key), inner, words, depth + 1)
-    elif isinstance(value, list):
-        is_command = _WORDS["command_lines"] & {*words_of(name)} and all(isinstance(inner, str) for inner in value)
-        for inner in [" ".join(value)] if is_command else value:
-            yield from _named_values(name, inner, outer_words, depth + 1)
+def _named_values(name: str, value: Any) -> Iterator[_NamedValue]:
+    """Yield an argument and all values inside, also those in JSON text and in the query of an address.
+
+    A list of command words counts as one text.
+    """
+    waiting: list[tuple[str, Any, frozenset[str]]] = [(name, value, frozenset())]
+    while waiting:
+        name, value, outer_words = waiting.pop()
+        words = outer_words | {*words_of(name)}
+        yield _NamedValue(name, value, words)
+        inner: list[tuple[str, Any, frozenset[str]]] = []
+        if isinstance(value, str) and (parsed := _parse_json(value)) is not None:
+            inner = [(name, parsed, words)]
+        elif isinstance(value, str) and "?" in value and words & (_WORDS["addresses"] | _WORDS["places"]):
+            inner = [(key, part, frozenset()) for key, part in _query_of(value)]
+        elif isinstance(value, Mapping):
+            inner = [(str(key), part, words) for key, part in value.items()]
+        elif isinstance(value, list):
+            is_command = _WORDS["command_lines"] & {*words_of(name)} and all(isinstance(part, str) for part in value)
+            inner = [(name, part, outer_words) for part in ([" ".join(value)] if is_command else value)]
+        waiting += reversed(inner)
 
 
-def _text_reasons(value: _NamedValue, kind: Kind | Literal[""], *, is_sent: bool) -> Iterator[_Reason]:
+def _query_of(address: str) -> Iterator[tuple[str, str]]:
+    """Yield the names and values in the query of an address. A name alone is a switch."""
+    for part in address.partition("?")[2].partition("#")[0].split("&"):
+        name, has_value, value = part.partition("=")
+        yield unquote_plus(name), unquote_plus(value) if has_value else "true"
+
+
+def _text_reasons(spec: ToolSpec, value: _NamedValue, kind: Kind | Literal[""], *, is_sent: bool) -> Iterator[_Reason]:
     text, name, plain = value.value, quoted(value.name), _plain(value.value)
     is_sql = kind == "sql" or "sql" in words_of(value.name)
     if is_sql or looks_like_sql(text):
         risk, description = risk_of_sql(text)
         if is_sql or (risk is not Risk.READ and description not in UNREADABLE):
             yield _Reason(risk if is_sql else Risk.WRITE, f"its `{name}` is {description}")
-    if kind == "save":
+    if kind == "save" or (value.words & SAVE_NAMES and _is_saved_to(text, value.words)):
         yield _Reason(Risk.WRITE, f"it saves to the path in its `{name}`")
     quotation = f"its `{name}` says `{quoted(text)}`"
     if _is_changing_value(plain, text, value.words, is_sent=is_sent):
         yield _Reason(Risk.WRITE, quotation)
-    if not is_sql and (description := change_in(text)):
+    if not is_sql and (description := change_in(text, _languages_of(spec))):
         yield _Reason(Risk.WRITE, f"its `{name}` is {description}")
-    if _contains_code(plain, value.words):
+    is_line = bool(value.words & _WORDS["command_lines"])
+    if _contains_code(plain, value.words) or (is_line and _is_changing_line(spec, value, plain)):
         yield _Reason(Risk.EXECUTE, quotation)
+
+
+def _is_changing_line(spec: ToolSpec, value: _NamedValue, plain: str) -> bool:
+    """Return whether a command line may do more than read: as far as its program is known, or by its words."""
+    parts = unicodedata.normalize("NFKC", value.value[:_MAX_CHARS]).split()
+    is_request = any("://" in part and names_change(part, frozenset()) for part in parts)
+    if "\n" in value.value.strip() or is_request or {*plain.split()} & _WORDS["methods"]:
+        return True
+    reads = only_reads(spec.upstream_name, parts)
+    if reads is None:
+        is_command = bool(value.words & _WORDS["commands"])
+        return _is_other_program(spec, value) or _is_changing_command(plain, is_command=is_command)
+    return not reads
+
+
+def _is_other_program(spec: ToolSpec, value: _NamedValue) -> bool:
+    """Return whether a tool without a verb of reading, as `wget`, takes the arguments of a program."""
+    tool = words_of(spec.upstream_name)
+    return bool(_WORDS["program_arguments"] & {*words_of(value.name)}) and not READ_VERBS.intersection(tool)
+
+
+@lru_cache(maxsize=4_096)
+def _languages_of(spec: ToolSpec) -> frozenset[str]:
+    return frozenset(words_of(f"{spec.name} {spec.full[:_MAX_CHARS]}"))
+
+
+def _names_program(name: str, value: Any) -> bool:
+    words = {*words_of(name)}
+    if not words or not isinstance(value, str | list | Mapping):
+        return False
+    return words <= _WORDS["programs"] or (isinstance(value, Mapping) and words <= _WORDS["variables"])
+
+
+def _is_saved_to(text: str, words: frozenset[str]) -> bool:
+    may_be_host = "://" in text or not words.isdisjoint(("dest", "destination"))
+    return _PATH.fullmatch(text.strip()) is not None and not (may_be_host and is_address(text))
 
 
 def _is_changing_value(plain: str, text: str, words: frozenset[str], *, is_sent: bool) -> bool:
     if plain in _WORDS["methods"] and (words & _WORDS["method_names"] or (is_sent and text.strip().isupper())):
         return True
-    if _REQUEST_LINE.match(plain) or (words & (_WORDS["addresses"] | _WORDS["places"]) and _is_changing_path(plain)):
+    if _REQUEST_LINE.match(plain) or (words & (_WORDS["addresses"] | _WORDS["places"]) and names_change(text, words)):
         return True
+    if words & _WORDS["calls"] and _METHOD.fullmatch(plain):
+        method = words_of(unicodedata.normalize("NFKC", text).strip().rpartition(".")[2])
+        if verb_kind("".join(method[:1])) in SURE_CHANGES:
+            return True
     if plain in ("on", "off") and words & (_WORDS["turns"] | _WORDS["actions"]):
         return True
     if words & _WORDS["modes"] and _WRITE_MODE.fullmatch(plain):
@@ -236,7 +292,9 @@ def _name_changes(name: str, value: Any, *, is_sent: bool) -> bool:
         return False
     switch, word_set = _switch_value(value), {*words}
     if switch is False:
-        return bool(word_set & _WORDS["rehearsals"]) or {"read", "only"} <= word_set or "readonly" in word_set
+        is_kept = words[-1] == "only" and words[-2:-1] != [] and words[-2] in _WORDS["only"] | _WORDS["rehearsals"]
+        is_negated = words[0] in _WORDS["negations"] and any(verb_kind(word) in SURE_CHANGES for word in words[1:])
+        return is_kept or is_negated or bool(word_set & _WORDS["rehearsals"])
     if switch:
         verbs = (word.removeprefix("auto") for word in words)
         verb = next((verb for verb in verbs if verb and verb not in _WORDS["leading"]), "")
@@ -246,6 +304,8 @@ def _name_changes(name: str, value: Any, *, is_sent: bool) -> bool:
     if words[-2:-1] == ["to"] and verb_kind(words[-1]) in SURE_CHANGES and words[-1] not in _WORDS["about_answer"]:
         return True  # `labels_to_add`
     # `deleteRange`, `save_to`
+    if isinstance(value, list) and len(words) == 2 and words[0] in _WORDS["lists"]:
+        return True
     has_object = isinstance(value, Mapping) or (len(words) == 2 and words[1] in _WORDS["prepositions"])
     return len(words) > 1 and words[-2] != "to" and has_object and verb_kind(words[0]) in SURE_CHANGES
 
@@ -262,17 +322,11 @@ def _plain(text: str) -> str:
     return unicodedata.normalize("NFKC", text[:_MAX_CHARS]).strip().casefold()
 
 
-def _is_changing_path(plain: str) -> bool:
-    # an endpoint such as `_delete_by_query`
-    ends = [part.lstrip("_") for part in plain.partition("?")[0].split("/") if part.startswith("_")]
-    return any(verb_kind(first) in SURE_CHANGES or first == "bulk" for end in ends for first in words_of(end)[:1])
-
-
 def _contains_code(plain: str, words: frozenset[str]) -> bool:
     if _CODE.search(plain) or (words & _WORDS["addresses"] and _CODE_SCHEMES.match(plain)):
         return True
     if words & _WORDS["command_lines"]:
-        return bool(_SHELL.search(plain)) or _is_changing_command(plain, is_command=bool(words & _WORDS["commands"]))
+        return bool(_SHELL.search(plain))
     return bool(words & _WORDS["places"]) and bool(_SHELL.search(plain) or _OPTION.match(plain))
 
 
@@ -283,7 +337,7 @@ def _is_changing_command(plain: str, *, is_command: bool) -> bool:
     options = [known for part in parts if part[0] == "-" and (known := words_of(part.partition("=")[0]))]
     if any({*option} & (SAVE_NAMES | _WORDS["bodies"]) or verb_kind(option[0]) in SURE_CHANGES for option in options):
         return True
-    if any(map(_is_changing_verb, words)) or {*parts} & _WORDS["methods"]:
+    if any(map(_is_changing_verb, words)):
         return True
     return is_command and bool(words) and not any(verb_kind(word) for word in words)
 
@@ -294,7 +348,7 @@ def _parse_json(text: str) -> Any:
         return None
     try:
         return json.loads(text[: _MAX_CHARS + 1])
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
 
 
@@ -304,8 +358,8 @@ def _address_in(value: _NamedValue) -> str:
     A bare host counts only if the value's name says that it is a host.
     """
     name, text = value.name, value.value
-    if not isinstance(text, str) or value.is_too_deep:
-        return text[:_ADDRESS_CHARS] if value.is_too_deep else ""
+    if not isinstance(text, str):
+        return ""
     for match in _URL.finditer(text):
         if match[1] is None or (match[1].lower() not in _WORDS["local_schemes"] and not _is_local(match[0])):
             return match[0][:_ADDRESS_CHARS]

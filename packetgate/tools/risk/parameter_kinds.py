@@ -32,7 +32,9 @@ _WORDS = word_lists("definitions")
 Kind = Literal["sql", "code", "command", "language", "search", "save", "address"]
 """`language` is a query language other than SQL that can change something; `search` is one that cannot."""
 
-SAVE_NAMES = frozenset("dest destination download export out output save saved write".split())
+SAVE_NAMES = frozenset(
+    "dest destination download dump export out outdir outfile outpath output save saved tee write".split()
+)
 
 _MENTIONS_SQL = re.compile(
     r"\b(?:sql|(?!no|graph)[a-z]*sql|sqlite|select (?:statement|quer)\w*|bigquery|redshift|snowflake|athena)\b",

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.parameter_kinds import word_lists
+from packetgate.tools.text.verbs import SURE_CHANGES, verb_kind
+from packetgate.tools.text.words import words_of
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -43,6 +45,7 @@ _COMMENT_END = re.compile(r"(?:\*/|\n)\s*")
 _EXPLAIN = re.compile(r"^\s*explain\s+(?:query\s+plan\s+)?(?=(?:select|with)\b)", re.IGNORECASE)
 
 _PLAIN_FUNCTIONS = word_lists("sql")["plain_functions"]
+_PIPED, _ABOUT_ANSWER = word_lists("pipelines"), word_lists("arguments")["about_answer"]
 _COMMENTS = re.compile(r"(?:#|//)[^\n]*|/\*.*?\*/", re.DOTALL)
 _LANGUAGES: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
     what: (re.compile(begins, re.IGNORECASE | re.DOTALL), re.compile(changes, re.IGNORECASE))
@@ -62,8 +65,23 @@ _LANGUAGES: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
             r"|\b(?:add|clear|copy|create|drop|move)\s+(?:silent\s+)?(?:all|default|graph\s*<|named)\b",
         ),
         ("Flux that stores its result", r"", r"\|>\s*(?:\w+\.)*(?:to|post)\s*\("),
+        (
+            "InfluxQL that changes the database",
+            r"(?:alter|create|drop|kill)\s+(?:continuous|measurement|retention|series|shard|subscription)\b",
+            r"",
+        ),
+        (
+            "a pipeline that changes, stores or sends its result",
+            r"",
+            rf"(?:^|\s|\])\|\s*(?:{'|'.join(sorted(_PIPED['changes']))})\b|(?:^|=.*\s)\|\s*(?:delete|dump|script)\b",
+        ),
     )
 }
+_QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
+_STAGE = re.compile(r"[|\[]\s*([a-z_]*)", re.IGNORECASE)
+_DOT_COMMAND = re.compile(r"^\s*\.([a-z]+)(?=[\w-]*\s+\S)", re.IGNORECASE | re.MULTILINE)
+_CHAIN = re.compile(r"\s*(?:db|g)\s*\.")
+_METHOD = re.compile(r"\.\s*(\w+)\s*\(|[\"'](\$(?:out|merge|function|where|accumulator))\b")
 
 
 def looks_like_sql(text: str) -> bool:
@@ -114,15 +132,30 @@ def risk_of_sql(text: str) -> tuple[Risk, str]:
     return max(known, key=lambda one: one[0].severity)
 
 
-def change_in(text: str) -> str:
+def change_in(text: str, languages: frozenset[str] = frozenset()) -> str:
     """Return the description of a change in another query language, or an empty string.
 
-    The languages differ in their comments, so a text is read with and without them.
+    `languages` are words of the tool. Of a language that they name, only known statements are reads. The languages
+    differ in their comments, so a text is read with and without them.
     """
-    bare = _COMMENTS.sub(" ", text[:_MAX_CHARS]).lstrip()
+    text = text[:_MAX_CHARS]
+    bare = _COMMENTS.sub(" ", text).lstrip()
     for what, (begins, changes) in _LANGUAGES.items():
-        if begins.match(bare) and (changes.search(text[:_MAX_CHARS]) or changes.search(bare)):
+        if begins.match(bare) and (changes.search(text) or changes.search(bare)):
             return what
+    is_kusto = bool(languages & {"kql", "kusto"})
+    for command in _DOT_COMMAND.findall(text):
+        if command.lower() != "show" and (is_kusto or verb_kind(command) in SURE_CHANGES):
+            return f"the management command `.{command}`"
+    if languages & {"spl", "splunk"}:
+        stages = _STAGE.findall(_QUOTED.sub('""', text)) + ["`"] * ("`" in text)
+        unknown = [stage for stage in stages if stage and stage.lower() not in _PIPED["reads"]]
+        if unknown:
+            return f"a pipeline with `{unknown[0]}`"
+    for method, operator in _METHOD.findall(text) if _CHAIN.match(text) else ():
+        verbs = (word for word in words_of(method) if verb_kind(word) in SURE_CHANGES)
+        if operator or method == "property" or any(verb not in _ABOUT_ANSWER for verb in verbs):
+            return f"a query with `{operator or method}`"
     return ""
 
 

@@ -61,6 +61,30 @@ CHANGES: dict[str, dict[str, Any]] = {
     "Cypher behind a comment": {"statement": "MATCH (a) DETACH/**/DELETE a"},
     "SPARQL": {"query": "PREFIX x: <http://x.example/> DELETE WHERE { ?s ?p ?o }"},
     "Flux": {"query": 'from(bucket: "a") |> to(bucket: "b")'},
+    "a management command": {"query": ".rename table a to b"},
+    "a pipeline that stores its result": {"search": "host=a | stats count | outputcsv b"},
+    "a pipeline that deletes": {"search": "host=a | delete"},
+    "a chain that drops": {"query": "db.carts.drop()"},
+    "a chain that stores its result": {"query": 'db.carts.aggregate([{"$out": "b"}])'},
+    "a measurement that is dropped": {"query": "DROP MEASUREMENT load"},
+    "a request that closes": {"path": "/carts/7/close"},
+    "a request in other letters": {"url": "https://a.example/carts/7/%43lose"},
+    "a request of a script": {"url": "http://camera.example/upgrade.cgi"},
+    "a request that ends a session": {"link": "https://a.example/logout"},
+    "an action in an address": {"url": "https://a.example/carts?do=empty&id=7"},
+    "a switch in an address": {"url": "https://a.example/carts/7?remove"},
+    "a method of an interface": {"method": "carts.remove"},
+    "an abbreviation": {"ack": "yes"},
+    "what is to be removed": {"remove_ids": ["7"]},
+    "no glance": {"peek": "false"},
+    "not only a plan": {"plan_only": False},
+    "a switch that does not hold back": {"dont_remove": False},
+    "a mode under another name": {"on_conflict": "overwrite"},
+    "where the output goes": {"out": "chart.svg"},
+    "where the output goes, within": {"output": {"path": "/tmp/a"}},
+    "a program": {"options": {"pager": "sh -c id"}},
+    "variables of a program": {"env": {"LD_PRELOAD": "/tmp/a.so"}},
+    "turned off, as a state": {"state": "off"},
 }
 
 READS: dict[str, dict[str, Any]] = {
@@ -81,6 +105,19 @@ READS: dict[str, dict[str, Any]] = {
     "a file that is opened to read": {"mode": "rb"},
     "what an update was": {"last_update": {"gte": "2024-01-01"}},
     "columns to leave out": {"columns_to_exclude": ["a"]},
+    "words with bars": {"query": "save | delete"},
+    "a file type": {"query": ".net core"},
+    "a pipeline that reports": {"query": "Logs | where level == 'error' | take 5"},
+    "a chain that reads": {"query": "db.carts.find({a: 1}).sort({b: 1})"},
+    "a page on changes": {"url": "https://docs.a.example/api/v2/carts/delete"},
+    "a page's title": {"url": "https://a.example/2024/how-to-delete-a-cart"},
+    "a file named by a verb": {"path": "/srv/app/deploy"},
+    "words to search at an address": {"url": "https://a.example/find?q=delete&sort=price"},
+    "a state": {"state": "closed"},
+    "a glance": {"peek": True, "unread_only": False},
+    "a destination": {"destination": "St. Louis"},
+    "a host": {"destination": "a.example"},
+    "an environment": {"env": "staging"},
     "a text": {"text": "Please delete the file; then restart | now", "to": "de"},
 }
 
@@ -110,6 +147,62 @@ def test_changing_arguments_raise_a_read(params: dict[str, Any]):
 @pytest.mark.parametrize("params", READS.values(), ids=READS)
 def test_harmless_arguments_do_not_raise_a_read(params: dict[str, Any]):
     assert judge_call(by_word(params), params).risk is Risk.READ
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "reads"),
+    [
+        ("git", ["show", "--stat", "HEAD"], True),
+        ("git", ["-C", "/srv", "log", "-n5"], True),
+        ("git", ["branch", "-a"], True),
+        ("git", ["branch", "new"], False),
+        ("git", ["branch", "-M", "a", "b"], False),
+        ("git", ["-c", "core.editor=sh", "log"], False),
+        ("git", ["git", "diff", "--output=/tmp/a"], False),
+        ("git_cli", "stash list", True),
+        ("git_cli", "stash", False),
+        ("git_log", ["--oneline"], True),
+        ("git_log", ["--output", "a"], False),
+        ("look_up", ["/usr/bin/find", ".", "-name", "a*"], True),
+        ("look_up", ["find", ".", "-execdir", "sh", ";"], False),
+        ("oc", ["-n", "shop", "get", "pods"], True),
+        ("kubectl", ["drain", "node-1"], False),
+        ("aws", ["ec2", "describe-images", "--owners", "self"], True),
+        ("aws", ["s3", "mv", "a", "s3://b"], False),
+        ("tar", ["tzf", "a.tgz"], True),
+        ("tar", ["xzf", "a.tgz"], False),
+        ("sed", ["-n", "3,9p", "a"], True),
+        ("sed", ["-n", "3w /tmp/a", "a"], False),
+        ("curl", ["-sI", "https://a.example"], True),
+        ("curl", ["-O", "https://a.example/b"], False),
+        ("rg", ["--pre", "sh", "a"], False),
+        ("curl", ["https://a.example/carts/7/close"], False),
+        ("git_cli", "log\nrm -r a", False),
+        ("terraform", ["providers", "mirror", "/tmp/a"], False),
+        ("xxd", ["-r", "a", "b"], False),
+    ],
+)
+def test_a_known_program_does_only_what_its_reads_do(tool: str, arguments: list[str] | str, reads: bool):
+    schema = {"type": "object", "properties": {"args": {}}}
+    listed = Tool(name=tool, input_schema=schema, annotations=ToolAnnotations(read_only_hint=True))
+    assert (judge_call(spec_of("any", listed, trusted=True), {"args": arguments}).risk is Risk.READ) is reads
+
+
+@pytest.mark.parametrize(
+    ("tool", "query", "reads"),
+    [
+        ("splunk_search", "host=a [search host=b | return x] | top x", True),
+        ("splunk_search", "host=a | notacommand", False),
+        ("splunk_search", "host=a | `macro`", False),
+        ("kusto_query", ".show tables", True),
+        ("kusto_query", ".anything else", False),
+        ("kusto_query", "Logs | take 1\n.drop table Logs", False),
+    ],
+)
+def test_of_a_named_language_only_known_statements_are_reads(tool: str, query: str, reads: bool):
+    schema = {"type": "object", "properties": {"query": {"type": "string"}}}
+    listed = Tool(name=tool, input_schema=schema, annotations=ToolAnnotations(read_only_hint=True))
+    assert (judge_call(spec_of("any", listed, trusted=True), {"query": query}).risk is Risk.READ) is reads
 
 
 @pytest.mark.parametrize(

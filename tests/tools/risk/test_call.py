@@ -121,9 +121,15 @@ def test_a_call_of_an_unconfirmed_read_looks_like_a_read():
 
 @pytest.mark.parametrize(
     ("inner", "lists", "risk"),
-    [("x", 5, R), ("x", 45, R), ({"method": "DELETE"}, 45, W), ({"query": "DROP TABLE notes"}, 45, W), ("x", 51, X)],
+    [
+        ("x", 5, R),
+        ("x", 150, R),
+        ({"method": "DELETE"}, 150, W),
+        ({"query": "DROP TABLE notes"}, 45, W),
+        ("x", 2_000, X),
+    ],
 )
-def test_depth_alone_raises_no_risk_up_to_a_hundred_levels(inner: Any, lists: int, risk: Risk):
+def test_depth_alone_raises_no_risk_as_long_as_it_can_be_read(inner: Any, lists: int, risk: Risk):
     for _ in range(lists):
         inner = {"a": [inner]}
     assert judge_call(SEARCH, {"query": inner}).risk is risk

@@ -1,0 +1,91 @@
+"""Decide whether a command line of a well-known program only reads; `command_lines.toml` says what each may do."""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from packetgate.tools.text.words import words_of
+
+_STORED: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_AROUND = frozenset("cli cmd command exec execute invoke read readonly run safe shell tool".split())
+"""Words of a tool's name beside the name of its program."""
+
+
+class Program(NamedTuple):
+    """What a program may do in a read."""
+
+    reads: frozenset[str]
+    bare: frozenset[str]
+    words: re.Pattern[str] | None
+    options: frozenset[str]
+
+    def only_reads(self, parts: Sequence[str]) -> bool:
+        """Return whether a command line, without the program's name, has only subcommands and options that read."""
+        words, rest = [], iter(parts)
+        for part in rest:
+            if not part.startswith("-") or part == "-":
+                words.append(part.casefold())
+                continue
+            takes_value = self._takes_value(part)
+            if takes_value is None:
+                return False
+            if takes_value:
+                next(rest, None)
+        return self._allows_words(words)
+
+    def _takes_value(self, option: str) -> bool | None:
+        """Return whether the next word is the option's value; None if the option is not one of a read."""
+        name, has_value, _ = option.lstrip("-").partition("=")
+        if not name or name.isdigit():
+            return False
+        if "*" in self.options:
+            return not has_value
+        if f"{name}=" in self.options:
+            return not has_value
+        if name in self.options:
+            return False
+        if option.startswith("--") or not name.isalnum():
+            return None
+        for at, letter in enumerate(name, 1):  # `-rn`, `-n5`
+            if f"{letter}=" in self.options:
+                return at == len(name)
+            if letter not in self.options:
+                return None
+        return False
+
+    def _allows_words(self, words: Sequence[str]) -> bool:
+        if self.words is not None:
+            return self.words.fullmatch("/".join(words)) is not None
+        if not words or not (self.reads or self.bare):
+            return True
+        first = {words[0], "/".join(words[:2])}
+        return bool(first & self.reads) or (len(words) == 1 and words[0] in self.bare)
+
+
+def _program(name: str) -> Program:
+    row = _STORED[_STORED[name].get("like", name)]
+    pattern = row.get("words")
+    options = f"{row.get('options', '')} {_STORED['every']['options']}"
+    sets = [frozenset(text.split()) for text in (row.get("reads", ""), row.get("bare", ""), options)]
+    return Program(sets[0], sets[1], re.compile(pattern) if pattern is not None else None, sets[2])
+
+
+PROGRAMS = {name: _program(name) for name in _STORED if name != "every"}
+
+
+def only_reads(tool: str, parts: Sequence[str]) -> bool | None:
+    """Return whether a command line only reads; None if its program is not known.
+
+    The program is named by the tool (`git`, `run_git`, or `git_log` with a subcommand), or by the command line.
+    """
+    first = parts[0].rpartition("/")[2] if parts else ""
+    words = words_of(tool)
+    at = next((at for at, word in enumerate(words) if word in PROGRAMS), None)
+    if at is not None and _AROUND.issuperset(words[:at]):
+        program = PROGRAMS[words[at]]
+        subcommands = [word for word in words[at + 1 :] if word not in _AROUND]
+        if not subcommands or (program.reads | program.bare) & {subcommands[0], "/".join(subcommands[:2])}:
+            return program.only_reads([*subcommands, *parts[first == words[at] :]])
+    return PROGRAMS[first].only_reads(parts[1:]) if first in PROGRAMS else None
