@@ -4,30 +4,22 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
 
 from packetgate.tools.text.roles import SECRET_FILES
 from packetgate.toolsets.builtin.appeared import SETTINGS_FILES, note_writable
+from packetgate.toolsets.builtin.left_behind import ENVIRONMENT_PARTS, LeftBehind
 
 _NAMES: dict[str, list[str]] = SECRET_FILES["sandbox"]
 _SYSTEM = [*map(Path, "/usr /bin /sbin /lib /lib32 /lib64 /etc /opt /nix /snap /sys".split())]
 _KERNEL = [*map(Path, "/proc/sys /proc/sysrq-trigger /proc/irq /proc/bus /proc/fs".split())]
 """Files of the kernel that root could change, even in the sandbox."""
-_NEXT_TO_BIN = "lib lib64 libexec include pyvenv.cfg".split()
 _CONFIGURATION = (".gitconfig", ".config/git", ".local/share/uv/python/*")
 """Git's configuration and uv's interpreters, relative to the home folder; their programs fail without these."""
-_MAX_DEPTH, _MAX_FOLDERS = 4, 5_000
-"""Bounds of the search for protected files below a folder."""
-_SKIPPED = frozenset({"node_modules", ".venv", "venv", "site-packages", "__pycache__", "objects"})
 _ISOLATION = "--die-with-parent --unshare-user --unshare-pid --unshare-ipc --unshare-uts --cap-drop ALL"
-
-
-Identities = Mapping[Path, tuple[int, int] | None]
-"""Device and inode of each file or folder."""
 
 
 @dataclass(frozen=True)
@@ -53,33 +45,17 @@ class Confinement:
     @contextmanager
     def wrapper(self, program: str, environment: Mapping[str, str]) -> "Iterator[Wrapper]":
         """Yield what confines a program. Blocking."""
-        for folder in self.writes:
-            if self.data is not None and folder != self.temporary and folder.is_dir():
-                note_writable(folder, self.data, (path for path in _below([folder]) if path.name in SETTINGS_FILES))
-            if (folder / ".git").is_dir():
-                with suppress(OSError):
-                    (folder / ".git" / "hooks").mkdir(exist_ok=True)
+        kept = [folder for folder in self.writes if folder != self.temporary]
+        left = LeftBehind(kept, self.settings_files)
+        for folder in kept:
+            if self.data is not None and folder.is_dir():
+                note_writable(folder, self.data, (path for path in left.files if path.name in SETTINGS_FILES))
         try:
-            protected = self.protected()
-            identities = {path: _identity(path) for path in protected}
-            yield Wrapper(self, self._command(program, environment, protected), identities)
+            yield Wrapper(self._command(program, environment, left), left)
         finally:
-            self.remove_redirections()
+            left.report(self.folder)
 
-    def remove_redirections(self) -> None:
-        """Remove files by which a program could give Git another configuration and other hooks. Blocking."""
-        for folder in self.writes:
-            with suppress(OSError):
-                (folder / ".git" / "commondir").unlink()
-
-    def protected(self) -> list[Path]:
-        """Return the existing files and folders that the program may not change. Blocking."""
-        used = [path.resolve() for path in self.settings_files if path.is_file()]
-        return list(
-            dict.fromkeys([*_protected(self.writes), *(path for path in used if _is_within(path, self.writes))])
-        )
-
-    def _command(self, program: str, environment: Mapping[str, str], protected: Iterable[Path]) -> list[str]:
+    def _command(self, program: str, environment: Mapping[str, str], left: LeftBehind) -> list[str]:
         user_home = Path(environment.get("HOME") or Path.home())
         mounts: dict[Path, tuple[str, ...]] = {path: ("--ro-bind-try", str(path)) for path in _SYSTEM}
         mounts[Path("/tmp")] = ("--tmpfs",)  # noqa: S108 - a folder of the sandbox
@@ -95,12 +71,10 @@ class Confinement:
         mounts |= {path: ("--ro-bind-try", str(path)) for path in outside if path not in self.writes}
         mounts |= {path: ("--bind-try", str(path)) for path in self.writes}
         bound = [path for path, (_, *source) in mounts.items() if source and not (has_own_home and path == user_home)]
-        used = {path.resolve() for path in self.settings_files}
-        for path in protected:
-            if ".git" in (path.name, path.parent.name) or path.name in SETTINGS_FILES or path in used:
-                for folder in path.parents:  # as mount points, they cannot be renamed
-                    if any(folder != top and folder.is_relative_to(top) for top in self.writes):
-                        mounts.setdefault(folder, ("--bind", str(folder)))
+        for path in left.protected:
+            for folder in path.parents if path in left.pinned else ():  # as mount points, they cannot be renamed
+                if any(folder != top and folder.is_relative_to(top) for top in self.writes):
+                    mounts.setdefault(folder, ("--bind", str(folder)))
             mounts[path] = ("--ro-bind", str(path))
         hidden = [Path("/etc", name) for name in _NAMES["hidden_etc"]]
         hidden += [user_home / name for name in (() if has_own_home else _NAMES["hidden"])]
@@ -122,70 +96,14 @@ class Confinement:
 class Wrapper(NamedTuple):
     """How a program is confined."""
 
-    confinement: Confinement
     command: list[str]
     """The command line to prepend to the program's."""
-    protected: Identities
-    """The files and folders that the program cannot change."""
-
-    def created(self, folder: Path) -> list[str]:
-        """Return the paths, from a folder, of what would be protected, but did not exist at the start. Blocking."""
-        gone = (self.confinement.temporary,) if self.confinement.temporary else ()
-        new = (path for path in self.confinement.protected() if path not in self.protected)
-        return [os.path.relpath(path, folder) for path in new if not _is_within(path, gone)]
-
-
-def is_replaced(protected: Identities) -> bool:
-    """Return whether a protected file is another file now, which the mount of the old file does not protect."""
-    return any(_identity(path) != identity for path, identity in protected.items())
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    with suppress(OSError):
-        status = path.lstat()
-        return status.st_dev, status.st_ino
-    return None
+    left: LeftBehind
+    """What the program cannot change, and what it leaves behind."""
 
 
 def _is_within(path: Path, folders: Iterable[Path]) -> bool:
     return any(path.is_relative_to(folder) for folder in folders)
-
-
-def _protected(writes: Iterable[Path]) -> list[Path]:
-    """Return the existing files and folders that a program may read, but not change, below writable folders."""
-    found, user_home = [], Path.home()
-    for top in writes:
-        if user_home.is_relative_to(top):
-            found += [user_home / name for name in _NAMES["startup"] if (user_home / name).exists()]
-        if _is_protected(top.name) and top.is_file():
-            found.append(top)
-    found += [
-        path
-        for path in _below(writes)
-        if not path.is_symlink()
-        and (
-            _is_protected(path.name)
-            or _is_protected(f"{path.parent.name}/{path.name}")
-            or (path.name == ".git" and path.is_file())  # of a worktree or submodule: names Git's configuration
-        )
-    ]
-    return list(dict.fromkeys(found))
-
-
-def _below(writes: Iterable[Path]) -> Iterator[Path]:
-    """Yield the files and folders below writable folders, within the bounds of the search."""
-    visited = 0
-    for top in writes:
-        for folder, folders, files in os.walk(top):
-            depth = len(Path(folder).relative_to(top).parts)
-            visited += 1
-            yield from (Path(folder, name) for name in (*folders, *files))
-            folders[:] = [] if depth >= _MAX_DEPTH or visited > _MAX_FOLDERS else sorted({*folders} - _SKIPPED)
-
-
-def _is_protected(name: str) -> bool:
-    """Whether a confined program may not change a file or folder of this name, or of this name in its folder."""
-    return any(fnmatch(name, pattern) for pattern in _NAMES["read_only"])
 
 
 def _needed_by_programs(program: str, environment: Mapping[str, str]) -> list[Path]:
@@ -199,6 +117,6 @@ def _needed_by_programs(program: str, environment: Mapping[str, str]) -> list[Pa
         if folder.name == "shims":  # of pyenv, asdf and mise
             needed.append(folder.parent)
         elif not home.is_relative_to(folder):
-            siblings = _NEXT_TO_BIN if folder.name in {"bin", "sbin"} else []
+            siblings = ENVIRONMENT_PARTS[1:] if folder.name in {"bin", "sbin"} else []
             needed += [folder, *(folder.parent / name for name in siblings)]
     return [path for path in dict.fromkeys(needed) if path.exists()]

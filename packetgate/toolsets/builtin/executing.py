@@ -71,7 +71,7 @@ def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
             async with sandbox.prepare(argv, folder, environment) as (program_environment, wrapper):
                 command_line = wrapper.command if wrapper else []
                 result = await _run_program(argv, folder, program_environment, timeout_s, command_line)
-                created = await asyncio.to_thread(wrapper.created, folder) if wrapper else []
+                left = await asyncio.to_thread(wrapper.left.report, folder) if wrapper else []
         except FileNotFoundError as error:
             raise ToolFailure(
                 f"cannot run {argv[0]!r}: no such program, or a script whose interpreter is missing; "
@@ -79,7 +79,7 @@ def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
             ) from error
         except (OSError, ValueError) as error:
             raise ToolFailure(f"cannot run {argv[0]!r}: {getattr(error, 'strerror', None) or error}") from error
-        report = _report(command, result, timeout_s, created)
+        report = _report(command, result, timeout_s, left)
         if result.timed_out or result.status != 0:
             raise ToolFailure(report)
         return report
@@ -87,7 +87,7 @@ def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
     return (BuiltinTool(execute, Risk.EXECUTE, open_world=True),)
 
 
-def _report(command: str, result: _ProgramResult, timeout_s: float, created: Sequence[str]) -> str:
+def _report(command: str, result: _ProgramResult, timeout_s: float, left: Sequence[str]) -> str:
     if result.timed_out:
         end = f"Stopped after {timeout_s:g} s (time-out)"
     elif result.status < 0:
@@ -96,9 +96,7 @@ def _report(command: str, result: _ProgramResult, timeout_s: float, created: Seq
         end = f"Exit status {result.status}"
     streams = (("stdout", result.stdout), ("stderr", result.stderr))
     outputs = [f"--- {name}\n{text.rstrip()}" for name, text in streams if text.strip()]
-    names = ", ".join(created)
-    warning = [f"Created files that say what may run; read them before you use them: {names}"] if created else []
-    return "\n".join([f"{end}: {command}", *warning, *(outputs or ["(no output)"])])
+    return "\n".join([f"{end}: {command}", *left, *(outputs or ["(no output)"])])
 
 
 class _Output:

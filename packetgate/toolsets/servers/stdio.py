@@ -22,7 +22,8 @@ from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 
 from packetgate.state.redaction import redacted
-from packetgate.toolsets.builtin.confinement import Confinement, Wrapper, is_replaced
+from packetgate.toolsets.builtin.confinement import Confinement, Wrapper
+from packetgate.toolsets.builtin.left_behind import is_replaced
 from packetgate.toolsets.builtin.limits import INTERVAL_S, excess_of, max_memory_bytes
 from packetgate.toolsets.servers.confined import HOSTS_HINT, SANDBOX_ERRORS, SANDBOX_HINT
 from packetgate.toolsets.servers.host_filter import HostFilter
@@ -209,8 +210,8 @@ class LoggedTransport(ClientTransport):
         max_memory = max_memory_bytes()
 
         def reason() -> str:
-            wrapper.confinement.remove_redirections()
-            replaced = is_replaced(wrapper.protected)
+            wrapper.left.remove_redirections()
+            replaced = is_replaced(wrapper.left.protected)
             return excess_of(process.pid, max_memory) or (
                 "a file that it may not change was replaced; the next call restarts it" if replaced else ""
             )
