@@ -17,6 +17,7 @@ from pydantic import Field
 from packetgate.state.routing import Risk
 from packetgate.toolsets.builtin import launcher
 from packetgate.toolsets.builtin.files import Root, ToolFailure
+from packetgate.toolsets.builtin.limits import COMMAND_INTERVAL_S, MAX_TASKS, excess_of, max_memory_bytes
 from packetgate.toolsets.builtin.sandbox import HAS_LAUNCHER, Sandbox
 from packetgate.toolsets.builtin.tool import BuiltinTool, DryRun
 
@@ -27,10 +28,18 @@ _ENVIRONMENT_NAMES = ("PATH", "HOME", "LANG", "TERM", "TMPDIR")
 """Environment variables that a program gets; all others may be secrets."""
 
 
+class _Limits(NamedTuple):
+    timeout_s: float
+    memory_bytes: int
+    is_confined: bool
+    """Whether all processes end with the first one."""
+
+
 class _ProgramResult(NamedTuple):
     status: int
     """Exit status; negative signal number if a signal ended it."""
-    timed_out: bool
+    stopped: str
+    """Why it was stopped: a time-out or a limit; empty if it ended by itself."""
     stdout: str
     stderr: str
 
@@ -70,7 +79,8 @@ def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
         try:
             async with sandbox.prepare(argv, folder, environment) as (program_environment, wrapper):
                 command_line = wrapper.command if wrapper else []
-                result = await _run_program(argv, folder, program_environment, timeout_s, command_line)
+                limits = _Limits(timeout_s, max_memory_bytes(sandbox.settings.memory_gb), wrapper is not None)
+                result = await _run_program(argv, folder, program_environment, limits, command_line)
                 left = await asyncio.to_thread(wrapper.left.report, folder) if wrapper else []
         except FileNotFoundError as error:
             raise ToolFailure(
@@ -79,17 +89,17 @@ def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
             ) from error
         except (OSError, ValueError) as error:
             raise ToolFailure(f"cannot run {argv[0]!r}: {getattr(error, 'strerror', None) or error}") from error
-        report = _report(command, result, timeout_s, left)
-        if result.timed_out or result.status != 0:
+        report = _report(command, result, left)
+        if result.stopped or result.status != 0:
             raise ToolFailure(report)
         return report
 
     return (BuiltinTool(execute, Risk.EXECUTE, open_world=True),)
 
 
-def _report(command: str, result: _ProgramResult, timeout_s: float, left: Sequence[str]) -> str:
-    if result.timed_out:
-        end = f"Stopped after {timeout_s:g} s (time-out)"
+def _report(command: str, result: _ProgramResult, left: Sequence[str]) -> str:
+    if result.stopped:
+        end = f"Stopped {result.stopped}"
     elif result.status < 0:
         end = f"Ended by signal {-result.status} ({signal.strsignal(-result.status)})"
     else:
@@ -141,17 +151,19 @@ class _ProgramProtocol(asyncio.SubprocessProtocol):
 
 
 async def _run_program(
-    argv: Sequence[str], folder: Path, environment: Mapping[str, str], timeout_s: float, wrapper: Sequence[str]
+    argv: Sequence[str], folder: Path, environment: Mapping[str, str], limits: _Limits, wrapper: Sequence[str]
 ) -> _ProgramResult:
     """Run the program, through the launcher if the system has one. Raise `OSError` if the program cannot be started."""
     if not HAS_LAUNCHER:
-        return await _run_process(argv, folder, environment, timeout_s)
+        return await _run_process(argv, folder, environment, limits)
     read_fd, write_fd = os.pipe()
     os.set_blocking(read_fd, False)
     with os.fdopen(read_fd, "rb") as report:
         try:
-            command = launcher.command_line(launcher.Plan(wrapper=[*wrapper], report_fd=write_fd), argv)
-            result = await _run_process(command, folder, environment, timeout_s, inherited_fds=(write_fd,))
+            most = MAX_TASKS * 5 // 4 if wrapper else 0
+            plan = launcher.Plan(wrapper=[*wrapper], report_fd=write_fd, max_tasks=most)
+            command = launcher.command_line(plan, argv)
+            result = await _run_process(command, folder, environment, limits, inherited_fds=(write_fd,))
         finally:
             os.close(write_fd)
         lines = (report.read() or b"").splitlines()
@@ -167,7 +179,7 @@ async def _run_process(
     argv: Sequence[str],
     folder: Path,
     environment: Mapping[str, str],
-    timeout_s: float,
+    limits: _Limits,
     inherited_fds: Sequence[int] = (),
 ) -> _ProgramResult:
     with anyio.CancelScope(shield=True):  # a cancelled start would leave the program running
@@ -180,12 +192,16 @@ async def _run_process(
             start_new_session=True,
             pass_fds=inherited_fds,
         )
-    group, in_time = transport.get_pid(), False
+    group, stopped = transport.get_pid(), ""
+    stop = (launcher.STOP,) if inherited_fds else ()
+    signals: tuple[signal.Signals, ...] = (signal.SIGTERM, *stop)
     try:
-        in_time = await _wait_for(protocol.exited, timeout_s)
+        stopped = await _reason_to_stop(protocol.exited, group, limits)
+        if stopped.startswith("because"):
+            signals = () if limits.is_confined else stop
     finally:
         with anyio.CancelScope(shield=True):
-            for number in (signal.SIGTERM, *((launcher.STOP,) if inherited_fds else ())):
+            for number in signals:
                 if not protocol.exited.is_set():
                     with suppress(ProcessLookupError, PermissionError):
                         (os.kill if number is launcher.STOP else os.killpg)(group, number)
@@ -195,10 +211,23 @@ async def _run_process(
             await _wait_for(protocol.exited, _GRACE_S)
             await _wait_for(protocol.closed, _GRACE_S)
             transport.close()
+            await asyncio.to_thread(launcher.remove_group, group)
     status = transport.get_returncode()
     if status is None:
         raise ChildProcessError(f"process {group} cannot be killed: it is blocked in a system call")
-    return _ProgramResult(status, not in_time, protocol.output[1].text(), protocol.output[2].text())
+    return _ProgramResult(status, stopped, protocol.output[1].text(), protocol.output[2].text())
+
+
+async def _reason_to_stop(exited: asyncio.Event, pid: int, limits: _Limits) -> str:
+    """Wait for the end of a program; return an empty text, or the limit that it exceeded."""
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + limits.timeout_s
+    while not await _wait_for(exited, min(COMMAND_INTERVAL_S, end_s - loop.time())):
+        if loop.time() >= end_s:
+            return f"after {limits.timeout_s:g} s (time-out)"
+        if HAS_LAUNCHER and (excess := await asyncio.to_thread(excess_of, pid, limits.memory_bytes)):
+            return f"because {excess}"
+    return ""
 
 
 async def _wait_for(event: asyncio.Event, seconds: float) -> bool:

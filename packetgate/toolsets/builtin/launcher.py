@@ -7,8 +7,10 @@ file descriptor: `{"status": 0}`, or `{"errno": 2}` if the program cannot be sta
 import ctypes
 import json
 import os
+import resource
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +24,8 @@ class Plan(TypedDict):
     """Command line that confines the command appended to it; empty: no confinement."""
     report_fd: int
     """File descriptor to report to."""
+    max_tasks: int
+    """Processes and threads, so that a fork bomb cannot outrun who watches it; 0: no limit."""
 
 
 STOP = signal.SIGUSR1
@@ -30,6 +34,7 @@ STOP = signal.SIGUSR1
 _SET_PDEATHSIG, _CAPBSET_DROP, _SET_SUBREAPER = 1, 24, 36
 _MEMORY_CAPABILITIES = (19, 21, 38)
 """Capabilities SYS_PTRACE, SYS_ADMIN and PERFMON: root needs one to read the memory of other processes."""
+_GROUPS = ("/sys/fs/cgroup/pids", "/sys/fs/cgroup")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -50,7 +55,8 @@ def main() -> None:
     try:
         _die_with_parent(STOP)
         if plan["wrapper"]:
-            inner = command_line(Plan(wrapper=[], report_fd=plan["report_fd"]), sys.argv[2:])
+            _join_group(plan["max_tasks"])
+            inner = command_line(Plan({**plan, "wrapper": []}), sys.argv[2:])
             os.execv(plan["wrapper"][0], [*plan["wrapper"], *inner])  # noqa: S606 - no shell is wanted
         os.set_inheritable(plan["report_fd"], False)
         signal.signal(STOP, _stop)
@@ -85,6 +91,34 @@ def _supervise(plan: Plan) -> None:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(child, signal.SIGKILL)
             os.waitpid(-1, 0)
+            while os.waitpid(-1, os.WNOHANG)[0]:  # finding the children takes long, so reap all that have ended
+                pass
+
+
+def remove_group(pid: int) -> None:
+    """Remove the control group of a launcher that has ended. Blocking, for at most half a second."""
+    group = _group(pid)
+    for _ in range(50):
+        if not group.is_dir():
+            break
+        try:
+            group.rmdir()
+        except OSError:  # its last processes are ending
+            time.sleep(0.01)
+
+
+def _group(pid: int) -> Path:
+    """Return the control group of a program of root, which no resource limit bounds."""
+    return Path(next((base for base in _GROUPS if Path(base).is_dir()), _GROUPS[-1]), f"packetgate-{pid}")
+
+
+def _join_group(max_tasks: int) -> None:
+    group = _group(os.getpid())
+    if max_tasks and not os.getuid():
+        with suppress(OSError):  # a container may not create groups
+            group.mkdir()
+            (group / "pids.max").write_text(str(max_tasks))
+            (group / "cgroup.procs").write_text("0")
 
 
 def _children() -> list[int]:
@@ -102,6 +136,12 @@ def _exec_program(plan: Plan) -> None:
         for number in (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ, STOP):
             signal.signal(number, signal.SIG_DFL)
         os.environ.pop("PWD", None)  # set by bubblewrap
+        is_counted_in_sandbox = tuple(map(int, os.uname().release.split(".")[:2])) >= (
+            5,
+            14,
+        )  # else with all the user's
+        if plan["max_tasks"] and os.getuid() and is_counted_in_sandbox:
+            resource.setrlimit(resource.RLIMIT_NPROC, (plan["max_tasks"],) * 2)
         for capability in _MEMORY_CAPABILITIES:
             _libc.prctl(_CAPBSET_DROP, capability, 0, 0, 0)
         os.execvp(sys.argv[2], sys.argv[2:])  # noqa: S606 - no shell is wanted

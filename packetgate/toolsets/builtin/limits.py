@@ -1,37 +1,56 @@
 """Limit what a process and its descendants use together, without special permissions."""
 
 import os
+import re
 from contextlib import suppress
-from pathlib import Path
 
 MAX_TASKS = 1_000
 """Processes and threads of a confined program."""
-INTERVAL_S = 0.5
-"""Seconds between two measurements; in between, a program may exceed its limits."""
+MAX_COMMAND_GB = 4.0
+"""Memory of a command, unless the settings say otherwise; on a small machine, half of its memory."""
+INTERVAL_S, COMMAND_INTERVAL_S = 0.5, 0.1
+"""Seconds between two measurements of a server and of a command; in between, a program may exceed its limits."""
+_MAX_MEASURED = 32
+"""Processes whose shared memory is measured: the measurement waits for processes that fork."""
 
 
-def max_memory_bytes() -> int:
-    """Return how much memory a confined program may use: half of the machine's memory."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+def max_memory_bytes(at_most_gb: float = float("inf")) -> int:
+    """Return how much memory a confined program may use: half of the machine's memory, or less."""
+    return int(min(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2, at_most_gb * 1e9))
 
 
 def excess_of(pid: int, max_memory: int) -> str:
     """Return which limit a process and its descendants exceed, or an empty string. Blocking, Linux only."""
-    tasks = memory = 0
-    waiting, seen = [pid], {pid}
-    while waiting and tasks <= MAX_TASKS:
-        process = waiting.pop()
+    tasks, memory, processes = 0, 0, [pid]
+    for process in processes:  # grows while processes are found
         with suppress(OSError, ValueError):
-            status = dict(
-                line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines() if ":" in line
-            )
-            tasks += int(status["Threads"])
-            memory += sum(1024 * int(status.get(name, "0").split()[0]) for name in ("RssAnon", "RssShmem"))
-            for children in Path(f"/proc/{process}/task").glob("*/children"):
-                waiting += [child for child in map(int, children.read_text().split()) if child not in seen]
-                seen.update(waiting)
-    if tasks > MAX_TASKS:
-        return f"it had more than {MAX_TASKS:,} processes and threads"
+            threads = os.listdir(f"/proc/{process}/task")  # noqa: PTH208 - a fork bomb must be measured fast
+            tasks += len(threads)
+            for thread in threads:
+                processes += map(int, _read(f"/proc/{process}/task/{thread}/children").split())
+            memory += _memory_of(f"/proc/{process}/status", rb"\nRss(?:Anon|Shmem):")
+        if max(tasks, len(processes)) > MAX_TASKS:
+            return f"it had more than {MAX_TASKS:,} processes and threads"
+    if memory > max_memory and len(processes) <= _MAX_MEASURED:
+        memory = sum(map(_own_memory, processes))
     if memory > max_memory:
         return f"it used more than {max_memory / 1e9:.1f} GB of memory"
     return ""
+
+
+def _own_memory(pid: int) -> int:
+    """Return the memory of a process in bytes. What forks share is divided among them, if the kernel says it."""
+    with suppress(OSError):
+        return _memory_of(f"/proc/{pid}/smaps_rollup", rb"\nPss_(?:Anon|Shmem):")
+    with suppress(OSError):
+        return _memory_of(f"/proc/{pid}/status", rb"\nRss(?:Anon|Shmem):")
+    return 0
+
+
+def _memory_of(path: str, names: bytes) -> int:
+    return sum(1024 * int(number) for number in re.findall(names + rb"\s+(\d+)", _read(path)))
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+        return file.readall()

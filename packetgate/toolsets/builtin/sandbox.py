@@ -18,6 +18,7 @@ import anyio
 from packetgate.toolsets.builtin import launcher
 from packetgate.toolsets.builtin.confinement import Confinement, Wrapper
 from packetgate.toolsets.builtin.files import ToolFailure
+from packetgate.toolsets.builtin.limits import MAX_COMMAND_GB
 
 HAS_LAUNCHER = sys.platform == "linux" and bool(sys.executable)
 """Whether a launcher kills everything that a program started; elsewhere only its process group is killed."""
@@ -39,6 +40,8 @@ class SandboxSettings:
 
     mode: SandboxMode = "auto"
     network: bool = False
+    memory_gb: float = MAX_COMMAND_GB
+    """Memory that a command may use."""
     reads: tuple[str, ...] = ()
     """Additional folders and files that programs may read."""
     writes: tuple[str, ...] = ()
@@ -125,7 +128,7 @@ def _works(bubblewrap: str | None) -> bool:
     environment = {"PATH": os.defpath}
     confinement = Confinement(Path("/"), reads=(Path(launcher.__file__),))
     with confinement.wrapper("true", environment) as wrapper:
-        command = launcher.command_line(launcher.Plan(wrapper=wrapper.command, report_fd=1), ["true"])
+        command = launcher.command_line(launcher.Plan(wrapper=wrapper.command, report_fd=1, max_tasks=0), ["true"])
         try:
             trial = subprocess.run(  # noqa: S603 - bubblewrap runs the launcher, and that runs `true`
                 command, env=environment, timeout=_PROBE_S, capture_output=True, check=False
