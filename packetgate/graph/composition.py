@@ -158,6 +158,7 @@ def sandbox_settings(preferences: Preferences, settings: Settings | None = None)
     return SandboxSettings(
         mode=(settings.sandbox if settings else None) or preferences.sandbox,
         network=preferences.sandbox_network if network is None else network,
+        memory_gb=preferences.sandbox_memory_gb,
         reads=tuple(preferences.sandbox_reads),
         writes=tuple(preferences.sandbox_writes),
         data=settings.home.absolute() if settings else None,

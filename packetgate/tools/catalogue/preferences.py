@@ -26,7 +26,7 @@ SETTINGS = (
     "recent_tools), "
     "`[users.NAME]` (permanent), `[categories]`, `[tasks.NAME]` (patterns, tools), `[policy]`, "
     '`[[policy.rules]]`, `[tools."server.tool"]` (with the name in quotes: brief, category, external, risk, examples), '
-    "`sandbox`, `sandbox_network`, `sandbox_reads`, `sandbox_writes`, `[settings]`, `[models]`"
+    "`sandbox`, `sandbox_network`, `sandbox_memory_gb`, `sandbox_reads`, `sandbox_writes`, `[settings]`, `[models]`"
 )
 
 
@@ -119,6 +119,8 @@ class Preferences(ConfigTable):
     sandbox: Literal["auto", "require", "off"] = "auto"
     """Whether programs of `ai.execute` are confined: `auto` if possible, `require` or they do not run, `off` never."""
     sandbox_network: bool = False
+    sandbox_memory_gb: float = Field(default=4.0, gt=0)
+    """Memory that such a program may use; never more than half of the machine's memory."""
     sandbox_reads: list[NonEmpty] = []
     """Files and folders outside the working folder that these programs may read."""
     sandbox_writes: list[NonEmpty] = []

@@ -25,7 +25,8 @@ MAX_OUTPUT_BYTES = 45_000
 _GRACE_S = 2.0
 """Seconds that a program may take to end after SIGTERM, and its output to end after SIGKILL."""
 _ENVIRONMENT_NAMES = ("PATH", "HOME", "LANG", "TERM", "TMPDIR")
-"""Environment variables that a program gets; all others may be secrets."""
+"""Environment variables that a program gets; all others may be secrets. Besides, it leaves no compiled Python files:
+nobody reads them, and they run in place of the files."""
 
 
 class _Limits(NamedTuple):
@@ -66,7 +67,7 @@ def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
         command = shlex.join(argv)
         if not argv[0].strip():
             raise ToolFailure('argv[0] is empty: give the program first, then its arguments, as in ["ls", "-l"]')
-        environment = {"PATH": os.defpath} | {
+        environment = {"PATH": os.defpath, "PYTHONDONTWRITEBYTECODE": "1"} | {
             name: os.environ[name] for name in _ENVIRONMENT_NAMES if name in os.environ
         }
         folder = await asyncio.to_thread(lambda: root.path)

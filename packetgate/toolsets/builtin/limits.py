@@ -8,7 +8,7 @@ MAX_TASKS = 1_000
 """Processes and threads of a confined program."""
 MAX_COMMAND_GB = 4.0
 """Memory of a command, unless the settings say otherwise; on a small machine, half of its memory."""
-INTERVAL_S, COMMAND_INTERVAL_S = 0.5, 0.1
+INTERVAL_S, COMMAND_INTERVAL_S = 0.25, 0.1
 """Seconds between two measurements of a server and of a command; in between, a program may exceed its limits."""
 _MAX_MEASURED = 32
 """Processes whose shared memory is measured: the measurement waits for processes that fork."""

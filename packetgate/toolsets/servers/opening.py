@@ -45,6 +45,20 @@ NETWORK_VARIABLES = (
 ).split()
 """Environment variables that server processes inherit in addition to MCP's own list: `npx` and `uvx` need them to
 install packages."""
+_GIT_SETTINGS = {
+    "core.fsmonitor": "false",
+    "core.hooksPath": os.devnull,
+    "core.pager": "cat",
+    "protocol.ext.allow": "never",
+}
+GIT_VARIABLES = {
+    "GIT_CONFIG_COUNT": str(len(_GIT_SETTINGS)),
+    **{f"GIT_CONFIG_KEY_{number}": name for number, name in enumerate(_GIT_SETTINGS)},
+    **{f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(_GIT_SETTINGS.values())},
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+"""Environment variables of servers: reading a repository runs none of its programs. The variables of the entry win."""
 
 
 class BuiltinServer(Server):
@@ -146,7 +160,10 @@ def new_connection(
             return remote_transport(entry)
         log.start()
         inherited = {name: os.environ[name] for name in NETWORK_VARIABLES if name in os.environ}
-        command, environment = [entry["command"], *entry.get("args", ())], {**inherited, **entry.get("env", {})}
+        command, environment = (
+            [entry["command"], *entry.get("args", ())],
+            {**inherited, **GIT_VARIABLES, **entry.get("env", {})},
+        )
         confinement = server_confinement(config.name, entry, settings, known, homes)
         return LoggedTransport(command, entry.get("cwd"), environment, log, confinement)
 

@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import logging
 import os
 import shutil
 import signal
@@ -34,6 +35,7 @@ MAX_LOG_BYTES = 1_000_000
 _GRACE_S = 2.0
 """Longest wait for a server to exit after its input is closed, and again after SIGTERM, in seconds."""
 
+_LOGGER = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
@@ -156,6 +158,8 @@ class LoggedTransport(ClientTransport):
                 finally:
                     with anyio.CancelScope(shield=True):
                         await _end_process(process)
+                        if wrapper is not None:
+                            await anyio.to_thread.run_sync(self._tell_left, wrapper)
                     tasks.cancel_scope.cancel()
 
     @contextmanager
@@ -221,6 +225,12 @@ class LoggedTransport(ClientTransport):
             await anyio.sleep(INTERVAL_S)
             found = await anyio.to_thread.run_sync(reason)
         self._stop(process, found)
+
+    def _tell_left(self, wrapper: Wrapper) -> None:
+        """Log what the server left behind that runs later. Blocking."""
+        for line in wrapper.left.report(Path(self._cwd or "").absolute()):
+            self.log.write(f"{line}\n".encode())
+            _LOGGER.warning("%s: %s", self.log.path.stem, line)
 
     def _stop(self, process: Process, reason: str) -> None:
         self.stop_reason = f"the server was stopped: {reason}"

@@ -74,7 +74,7 @@ async def test_the_environment_has_no_secrets(succeed, monkeypatch):
     answer = await succeed("ai.execute", argv=["env"], dry_run=False)
 
     names = {line.partition("=")[0] for line in answer.splitlines()[2:]}
-    assert names <= {"PATH", "HOME", "LANG", "TERM", "TMPDIR"}
+    assert names <= {"PATH", "HOME", "LANG", "TERM", "TMPDIR", "PYTHONDONTWRITEBYTECODE"}
     assert "HOME=/home/someone" in answer
     assert "sk-secret" not in answer
 

@@ -1,0 +1,147 @@
+"""What a program in bubblewrap leaves behind, and what then runs outside."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+from support.programs import require
+
+from packetgate.toolsets.builtin.executing import executing_tools
+from packetgate.toolsets.builtin.files import Root, ToolFailure
+from packetgate.toolsets.builtin.sandbox import Sandbox, SandboxSettings
+from packetgate.toolsets.servers.opening import GIT_VARIABLES
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
+
+PLANT = "printf '#!/bin/sh\\ntouch RAN\\n' > evil; chmod +x evil; "
+"""A program that leaves a mark outside the working folder."""
+FSMONITOR = "printf '[core]\\nfsmonitor = %s/evil\\n' $PWD"
+REPOSITORY = (
+    "git init -q . && git config user.email a@b.c && git config user.name n && touch a && git add a && git commit -qm a"
+)
+VENV = f"{sys.executable} -m venv --without-pip env"
+SITE = f"env/lib/python{sysconfig.get_python_version()}/site-packages"
+MODULES = "mkdir -p node_modules/x; echo '' > node_modules/x/index.js"
+GIT_ATTACKS = {
+    "fsmonitor": (REPOSITORY, f"{FSMONITOR} >> .git/config", "git status"),
+    "another configuration": (REPOSITORY, f"{FSMONITOR} > n; mv n .git/config; mv .git g; cp -r g .git", "git status"),
+    "a hook of status": (REPOSITORY, "cp evil .git/hooks/post-index-change", "touch a; git status"),
+    "hooks elsewhere": (REPOSITORY, "git config core.hooksPath $PWD; cp evil post-index-change", "touch a; git status"),
+    "an external diff": (REPOSITORY, "echo b > a; git config diff.external ./evil", "git diff"),
+    "a text filter": (REPOSITORY, "echo 'a diff=x' > .gitattributes; git config diff.x.textconv ./evil; echo > a", "git diff"),
+    "a clean filter": (REPOSITORY, "echo 'a filter=x' > .gitattributes; git config filter.x.clean ./evil; echo > a", "git diff"),
+    "a common folder": (REPOSITORY, f"cp -r .git g; {FSMONITOR} > g/config; echo ../g > .git/commondir", "git status"),
+    "configuration of a worktree": (
+        f"{REPOSITORY}; git config extensions.worktreeConfig true",
+        f"{FSMONITOR} > .git/config.worktree",
+        "git status",
+    ),
+    "an included file": (
+        f"{REPOSITORY}; touch shared.cfg; git config include.path ../shared.cfg",
+        f"{FSMONITOR} > shared.cfg; {FSMONITOR} > n; mv n shared.cfg",
+        "git status",
+    ),
+    "a program of the configuration": (
+        f"{REPOSITORY}; mkdir tools; touch tools/d; chmod +x tools/d; git config diff.external ./tools/d",
+        "cp evil tools/d; cp evil n; mv n tools/d; echo b > a",
+        "git diff",
+    ),
+    "a new repository": ("", f"git init -q .; {FSMONITOR} >> .git/config; cp evil .git/hooks/post-index-change", "git status"),
+    "a new repository below": ("", f"git init -q x/y; {FSMONITOR} >> x/y/.git/config", "cd x/y && git status"),
+    "a bare repository": ("", f"git init -q --bare b; {FSMONITOR} >> b/config; git config -f b/config core.bare false; git config -f b/config core.worktree $PWD", "cd b && git status"),
+    "a file in place of a folder": ("", f"git init -q g; mv g/.git evilgit; {FSMONITOR} >> evilgit/config; echo gitdir: evilgit > .git", "git status"),
+    "configuration before the repository": ("", f"mkdir .git; {FSMONITOR} > .git/config", "git init -q; git status"),
+    "a submodule": (
+        f"{REPOSITORY}; git init -q m; cd m; {REPOSITORY}; cd ..; git -c protocol.file.allow=always submodule -q add ./m sub",
+        f"{FSMONITOR} >> .git/modules/sub/config",
+        "cd sub && git status",
+    ),
+    "a linked worktree": (
+        f"{REPOSITORY}; git worktree add -q tree",
+        f"cp -r .git g; {FSMONITOR} >> g/config; echo $PWD/g > .git/worktrees/tree/commondir",
+        "cd tree && git status",
+    ),
+}  # fmt: skip
+OTHER_ATTACKS = {
+    "a .pth of another environment": (VENV, f"echo 'import os; os.system(\"$PWD/evil\")' > {SITE}/x.pth", "env/bin/python -c 1", "x.pth"),
+    "a program of another environment": (VENV, "rm env/bin/python; cp evil env/bin/python", "env/bin/python -c 1", "bin/python"),
+    "a changed package": (
+        f"{VENV}; touch {SITE}/mod.py",
+        f"echo 'import os; os.system(\"$PWD/evil\")' > {SITE}/mod.py; touch -d 2001-01-01 {SITE}/mod.py",
+        "env/bin/python -c 'import mod'",
+        "mod.py",
+    ),
+    "a package of node": (MODULES, "echo \"require('child_process').execSync('$PWD/evil')\" > node_modules/x/index.js", "node -e \"require('x')\"", "x/index.js"),
+    "settings of npm": ("echo '{\"scripts\": {\"x\": \"true\"}}' > package.json", "echo script-shell=$PWD/evil > .npmrc", "npm run x", ".npmrc"),
+    "a stopped rebase": (
+        REPOSITORY,
+        "git commit -q --allow-empty -m b; GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -qi HEAD~1; "
+        "echo exec ./evil >> .git/rebase-merge/git-rebase-todo",
+        "git rebase --continue",
+        "git-rebase-todo",
+    ),
+    "a folder that is renamed": (
+        "mkdir app; echo true > app/.envrc",
+        "mv app old; mkdir app; echo $PWD/evil > app/.envrc",
+        ". app/.envrc",
+        "app/.envrc",
+    ),
+    "tasks of an editor": ("", "mkdir .vscode; echo ./evil > .vscode/tasks.json", "sh .vscode/tasks.json", ".vscode"),
+    "a link to hooks": (
+        f"{REPOSITORY}; mkdir hooks; rm -rf .git/hooks; ln -s ../hooks .git/hooks",
+        "cp evil hooks/post-index-change; rm .git/hooks; mkdir .git/hooks; cp evil .git/hooks/post-index-change",
+        "touch a; git status",
+        "nothing",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def bubblewrap() -> None:
+    require("bwrap")
+
+
+@pytest.fixture
+def run(folder: Path):
+    async def run(*argv: str, memory_gb: float = 4.0, timeout_s: float = 60) -> str:
+        (tool,) = executing_tools(Root(folder), Sandbox(SandboxSettings(mode="require", memory_gb=memory_gb)))
+        try:
+            return (await tool.call({"argv": [*argv], "timeout_s": timeout_s, "dry_run": False})).text
+        except ToolFailure as error:
+            return str(error)
+
+    return run
+
+
+def outside(folder: Path, script: str, **variables: str) -> None:
+    script = script.replace("RAN", str(folder.parent / "ran"))
+    environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, **variables}
+    subprocess.run(["sh", "-c", script], cwd=folder, env=environment, capture_output=True, timeout=60, check=False)
+
+
+def has_run(folder: Path) -> bool:
+    return (folder.parent / "ran").exists()
+
+
+@pytest.mark.parametrize("attack", GIT_ATTACKS)
+async def test_git_of_a_server_runs_nothing_that_a_program_left(run, folder, attack: str):
+    before, attack, later = GIT_ATTACKS[attack]
+    outside(folder, before)
+    await run("sh", "-c", f"{PLANT}{attack}".replace("RAN", str(folder.parent / "ran")))
+    outside(folder, later, **GIT_VARIABLES)
+    assert not has_run(folder)
+
+
+@pytest.mark.parametrize("attack", [*GIT_ATTACKS, *OTHER_ATTACKS])
+async def test_what_runs_later_is_prevented_or_named(run, folder, attack: str):
+    before, script, later, *named = (GIT_ATTACKS | OTHER_ATTACKS)[attack]
+    if shutil.which(later.split()[0]) is None and later.startswith("n"):
+        pytest.skip("not installed")
+    outside(folder, before)
+    report = await run("sh", "-c", f"{PLANT}{script}".replace("RAN", str(folder.parent / "ran")))
+    outside(folder, later)
+    assert not has_run(folder) or (named and named[0] in report), report
