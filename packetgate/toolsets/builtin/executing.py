@@ -17,7 +17,13 @@ from pydantic import Field
 from packetgate.state.routing import Risk
 from packetgate.toolsets.builtin import launcher
 from packetgate.toolsets.builtin.files import Root, ToolFailure
-from packetgate.toolsets.builtin.limits import COMMAND_INTERVAL_S, MAX_TASKS, excess_of, max_memory_bytes
+from packetgate.toolsets.builtin.limits import (
+    COMMAND_INTERVAL_S,
+    MAX_TASKS,
+    available_memory,
+    excess_of,
+    max_memory_bytes,
+)
 from packetgate.toolsets.builtin.sandbox import HAS_LAUNCHER, Sandbox
 from packetgate.toolsets.builtin.tool import BuiltinTool, DryRun
 
@@ -222,11 +228,11 @@ async def _run_process(
 async def _reason_to_stop(exited: asyncio.Event, pid: int, limits: _Limits) -> str:
     """Wait for the end of a program; return an empty text, or the limit that it exceeded."""
     loop = asyncio.get_running_loop()
-    end_s = loop.time() + limits.timeout_s
+    end_s, available = loop.time() + limits.timeout_s, await asyncio.to_thread(available_memory)
     while not await _wait_for(exited, min(COMMAND_INTERVAL_S, end_s - loop.time())):
         if loop.time() >= end_s:
             return f"after {limits.timeout_s:g} s (time-out)"
-        if HAS_LAUNCHER and (excess := await asyncio.to_thread(excess_of, pid, limits.memory_bytes)):
+        if HAS_LAUNCHER and (excess := await asyncio.to_thread(excess_of, pid, limits.memory_bytes, available)):
             return f"because {excess}"
     return ""
 

@@ -19,8 +19,20 @@ def max_memory_bytes(at_most_gb: float = float("inf")) -> int:
     return int(min(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2, at_most_gb * 1e9))
 
 
-def excess_of(pid: int, max_memory: int) -> str:
-    """Return which limit a process and its descendants exceed, or an empty string. Blocking, Linux only."""
+def available_memory() -> int:
+    """Return how much memory the machine has left, in bytes; 0 if the system does not say it."""
+    try:
+        return _memory_of("/proc/meminfo", rb"\nMemAvailable:")
+    except OSError:
+        return 0
+
+
+def excess_of(pid: int, max_memory: int, available_before: int = 0) -> str:
+    """Return which limit a process and its descendants exceed, or an empty string. Blocking, Linux only.
+
+    Args:
+        available_before: the machine's available memory at the start: no program uses more than what is gone since.
+    """
     tasks, memory, processes = 0, 0, [pid]
     for process in processes:  # grows while processes are found
         with suppress(OSError, ValueError):
@@ -33,6 +45,8 @@ def excess_of(pid: int, max_memory: int) -> str:
             return f"it had more than {MAX_TASKS:,} processes and threads"
     if memory > max_memory and len(processes) <= _MAX_MEASURED:
         memory = sum(map(_own_memory, processes))
+    elif memory > max_memory and available_before:
+        memory = min(memory, available_before - available_memory())
     if memory > max_memory:
         return f"it used more than {max_memory / 1e9:.1f} GB of memory"
     return ""

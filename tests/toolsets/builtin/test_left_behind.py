@@ -8,11 +8,11 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from support.programs import require
+from support.programs import descendants, require
 
 from packetgate.toolsets.builtin.executing import executing_tools
 from packetgate.toolsets.builtin.files import Root, ToolFailure
-from packetgate.toolsets.builtin.sandbox import Sandbox, SandboxSettings
+from packetgate.toolsets.builtin.sandbox import Sandbox, SandboxMode, SandboxSettings
 from packetgate.toolsets.servers.opening import GIT_VARIABLES
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
@@ -100,6 +100,19 @@ OTHER_ATTACKS = {
 }  # fmt: skip
 
 
+CODE = """
+import asyncio, sys
+from pathlib import Path
+from packetgate.toolsets.builtin.executing import executing_tools
+from packetgate.toolsets.builtin.files import Root
+from packetgate.toolsets.builtin.sandbox import Sandbox, SandboxSettings
+
+_, folder, script = sys.argv
+(tool,) = executing_tools(Root(Path(folder)), Sandbox(SandboxSettings(mode="require")))
+print(asyncio.run(tool.call({"argv": ["sh", "-c", script], "dry_run": False})).text)
+"""
+
+
 @pytest.fixture(autouse=True)
 def bubblewrap() -> None:
     require("bwrap")
@@ -107,10 +120,10 @@ def bubblewrap() -> None:
 
 @pytest.fixture
 def run(folder: Path):
-    async def run(*argv: str, memory_gb: float = 4.0, timeout_s: float = 60) -> str:
-        (tool,) = executing_tools(Root(folder), Sandbox(SandboxSettings(mode="require", memory_gb=memory_gb)))
+    async def run(*argv: str, mode: SandboxMode = "require", memory_gb: float = 4.0) -> str:
+        (tool,) = executing_tools(Root(folder), Sandbox(SandboxSettings(mode=mode, memory_gb=memory_gb)))
         try:
-            return (await tool.call({"argv": [*argv], "timeout_s": timeout_s, "dry_run": False})).text
+            return (await tool.call({"argv": [*argv], "timeout_s": 60, "dry_run": False})).text
         except ToolFailure as error:
             return str(error)
 
@@ -144,4 +157,102 @@ async def test_what_runs_later_is_prevented_or_named(run, folder, attack: str):
     outside(folder, before)
     report = await run("sh", "-c", f"{PLANT}{script}".replace("RAN", str(folder.parent / "ran")))
     outside(folder, later)
-    assert not has_run(folder) or (named and named[0] in report), report
+    assert not has_run(folder) or (named and named[0] in report.partition("\n")[2]), report  # without the command
+
+
+NORMAL_WORK = {
+    "commit": (REPOSITORY, "echo b > a; git add a; git commit -qm b; git checkout -q -b x; git log --oneline | wc -l", "2"),
+    "commit in a submodule": (
+        f"{REPOSITORY}; git init -q m; cd m; {REPOSITORY}; cd ..; git -c protocol.file.allow=always submodule -q add ./m sub",
+        "cd sub; echo b > a; git -c user.name=n -c user.email=e commit -qam b; git log --oneline | wc -l",
+        "2",
+    ),
+    "commit in a worktree": (
+        f"{REPOSITORY}; git worktree add -q tree",
+        "cd tree; echo b > a; git commit -qam b; git log --oneline | wc -l",
+        "2",
+    ),
+    "a new repository": ("", f"({REPOSITORY}) > out; git log --oneline | wc -l", "1"),
+    "install into another environment": (VENV, f"echo 'x = 1' > {SITE}/mod.py; env/bin/python -c 'import mod; print(mod.x)'", "1"),
+    "install a package of node": ("", f"{MODULES}; ls node_modules", "x"),
+    "run a hook": (f"{REPOSITORY}; echo 'echo hook' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit", "git commit --allow-empty -qm b 2>&1", "hook"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("work", NORMAL_WORK)
+async def test_normal_work_goes_on(run, folder, work: str):
+    before, script, output = NORMAL_WORK[work]
+    outside(folder, before)
+    assert (await run("sh", "-c", script)).endswith(f"--- stdout\n{output}")
+
+
+async def test_what_changed_is_named_once_and_shortly(run, folder):
+    outside(folder, f"{VENV}; {MODULES}")
+    many = (
+        f"for i in 1 2 3 4 5 6 7 8; do touch {SITE}/m$i.py; done; touch {SITE}/y.pth; echo 1 > node_modules/x/index.js"
+    )
+    line = (await run("sh", "-c", many)).splitlines()[1]
+    folder_name = SITE.removeprefix("env/")
+    assert line.startswith("Changed what programs outside the sandbox may run: ")
+    assert f"env ({folder_name}/y.pth, " in line
+    assert " and 4 more)" in line
+    assert "node_modules (x/index.js)" in line
+    assert "Changed" not in await run("sh", "-c", "env/bin/python -c 'import m1' && cat node_modules/x/index.js")
+
+
+async def test_what_would_run_by_itself_is_moved_aside(run, folder):
+    report = await run("sh", "-c", f"{REPOSITORY} > out; {FSMONITOR} >> .git/config; touch .git/hooks/pre-commit")
+    assert "Moved aside (to NAME.unconfirmed), because they run by themselves: .git/config, .git/hooks\n" in report
+    assert (folder / ".git" / "config.unconfirmed").exists()
+    assert "Moved" not in await run("git", "status")
+
+
+@pytest.mark.parametrize("environment", ["env", "linked", "packages/env"])
+def test_the_environment_of_packetgate_is_read_only(folder, environment):
+    where, own = environment.replace("linked", "env"), sysconfig.get_path("purelib")
+    site = SITE.replace("env", where, 1)
+    linked = "ln -s env linked" if environment == "linked" else "true"
+    outside(
+        folder, f"{VENV.removesuffix('env')}{where}; echo {own} > {site}/own.pth; cp {own}/*packetgate*.pth {site}; {linked}"
+    )
+    attack = f"""{PLANT}cp evil {where}/bin/packetgate; echo 'import os; os.system("'$PWD/evil'")' > {site}/x.pth
+        mkdir -p new/bin; cp evil new/bin/python; mv {where} old; cp -r new {where}; mv packages p; mkdir -p packages/env
+        rm linked; ln -s new linked; touch fine"""
+    command = [
+        folder / environment / "bin" / "python",
+        "-c",
+        CODE,
+        folder,
+        attack.replace("RAN", f"{folder.parent}/ran"),
+    ]
+    subprocess.run(command, capture_output=True, timeout=60, check=False)
+    assert (folder / "fine").exists()
+    outside(folder, f"{environment}/bin/python -c 1; {environment}/bin/packetgate")
+    assert not has_run(folder)
+
+
+@pytest.mark.parametrize(
+    ("script", "limit"),
+    [
+        ("for i in $(seq 1500); do sleep 60 & done; wait", "it had more than 1,000 processes and threads"),
+        ('exec python3 -c "import os\nwhile True: os.fork()"', "it had more than 1,000 processes and threads"),
+        (
+            "exec python3 -c \"x = b'x' * 600_000_000; import time; time.sleep(60)\"",
+            "it used more than 0.3 GB of memory",
+        ),
+    ],
+)
+@pytest.mark.parametrize("mode", ["require", "off"])
+async def test_a_command_that_exceeds_a_limit_ends_at_once(run, mode, script, limit):
+    if mode == "off" and "fork" in script:
+        pytest.skip("without a sandbox, nothing bounds the processes between two measurements")
+    report = await run(
+        "bash", "-c", script.replace("\\n", "\n"), mode=mode, memory_gb=0.3 if "memory" in limit else 4.0
+    )
+    assert report.startswith(f"Stopped because {limit}: bash -c")
+    assert not [line for line in descendants() if "sleep 60" in str(line) or "os.fork" in str(line)]
+
+
+async def test_memory_that_processes_share_counts_once(run):
+    code = "import os, time; x = b'x' * 200_000_000; [os.fork() or (time.sleep(1), os._exit(0)) for _ in range(5)]; time.sleep(1)"
+    assert (await run(sys.executable, "-c", code, memory_gb=0.6)).startswith("Exit status 0")
