@@ -1,16 +1,23 @@
 """Options that commands share, and the settings, context and session name made from them."""
 
+import shlex
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from packetgate.state.errors import ConfigError
+from packetgate.state.redaction import redacted
 
 if TYPE_CHECKING:
     from packetgate.connectors.run_settings import RunSettings
     from packetgate.graph.settings import Settings
     from packetgate.state.context import RoutingContext
+    from packetgate.tools.risk.registry import Registry
+    from packetgate.toolsets.builtin.sandbox import SandboxSettings
+    from packetgate.toolsets.servers.config import McpConfig
 
 Session = Annotated[str | None, typer.Option("--session", "-s", help="Name of the session; by default a new session.")]
 McpConfigPath = Annotated[
@@ -89,11 +96,25 @@ def check_settings_files(settings: "Settings") -> "Settings":
     from packetgate.toolsets.servers.confined import confinement_note
 
     config = load_config(settings.config_path, settings.root)
-    sandbox = sandbox_settings(load_preferences(settings.preferences_path), settings)
-    note = confinement_note(config, sandbox, load_registry()) if config.servers else ""
+    sandbox, registry = sandbox_settings(load_preferences(settings.preferences_path), settings), load_registry()
+    may_need_sandbox = config.servers or shutil.which("bwrap") is None  # trying it takes a moment
+    note = confinement_note(config, sandbox, registry) if may_need_sandbox else ""
     for line in [*config.entry_problems, *([note] if note else [])]:
         typer.echo(f"packetgate: {line}", err=True)
+    _confirm_servers(config, sandbox, registry)
     return settings
+
+
+def _confirm_servers(config: "McpConfig", sandbox: "SandboxSettings", registry: "Registry") -> None:
+    """Ask, in a terminal, whether unknown servers may start without a sandbox."""
+    from packetgate.toolsets.servers.confined import confirm_server, unconfirmed_servers
+
+    if sandbox.data is not None and config.servers and sys.stdin.isatty() and sys.stderr.isatty():
+        for name, entry in unconfirmed_servers(config, sandbox, registry).items():
+            command = shlex.join([str(entry["command"]), *map(str, entry.get("args", ()))])
+            question = f"{name} is unknown, and would run with all your permissions: {redacted(command)}\nStart it?"
+            if typer.confirm(question, err=True):
+                confirm_server(entry, sandbox.data)
 
 
 def run_settings_from(

@@ -4,7 +4,9 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-_OWN_FILES = "packetgate.db* vectors.db* history leases logs shown kept undo.* servers missing writable".split()
+_OWN_FILES = (
+    "packetgate.db* vectors.db* history leases logs shown kept undo.* servers confirmed missing writable".split()
+)
 
 
 def private_folder(path: Path) -> None:

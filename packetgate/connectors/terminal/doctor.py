@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator
 from importlib.metadata import version
 from typing import Literal, NamedTuple
 
+import typer
+
 from packetgate.connectors import rendering
 from packetgate.connectors.options import AsJson, Lite, McpConfigPath, Prime, run_settings_from, settings_from
 from packetgate.connectors.terminal.reports import unmatched_patterns, with_answers
@@ -27,8 +29,9 @@ from packetgate.tools.catalogue.rule_checks import rule_problems
 from packetgate.tools.risk.registry import load_registry
 from packetgate.tools.risk.tool import unconfirmed_reads_note
 from packetgate.toolsets.builtin.files import ToolFailure
-from packetgate.toolsets.builtin.sandbox import Sandbox
+from packetgate.toolsets.builtin.sandbox import Sandbox, bubblewrap_works
 from packetgate.toolsets.servers.config import load_config
+from packetgate.toolsets.servers.confined import NO_SANDBOX
 
 PACKAGES = ("packetgate", "langgraph", "langchain-core", "fastmcp", "mcp", "pydantic")
 
@@ -115,6 +118,9 @@ async def _plugins(settings: Settings) -> AsyncIterator[Finding]:
 
 async def _servers(settings: Settings) -> AsyncIterator[Finding]:
     config = load_config(settings.config_path, settings.root)
+    sandbox = sandbox_settings(load_preferences(settings.preferences_path), settings)
+    if sandbox.mode == "auto" and not await asyncio.to_thread(bubblewrap_works):
+        typer.echo(f"packetgate: {NO_SANDBOX}", err=True)
     async with open_tools(settings) as hub:
         catalogue, health, notes = await hub.catalogue(), hub.health(), hub.tool_notes()
     where = f"{len(health)} from {config.source}; files below {settings.root.resolve()}; logs in {settings.logs_path}"

@@ -16,6 +16,10 @@ from packetgate.toolsets.servers import sandbox_port
 from packetgate.toolsets.servers.config import McpConfig
 
 SWITCH_OFF = '"sandbox": "off" in its entry switches that off'
+NO_SANDBOX = (
+    "NO SANDBOX works on this machine: servers, and programs of ai.execute, can do whatever you can; install "
+    'bubblewrap, or set sandbox = "off" in packetgate.toml to accept that'
+)
 SANDBOX_HINT = (
     'the server runs in the sandbox: "sandbox": ["FOLDER"] in its entry lets it use another folder, "off" all that you '
     "can use"
@@ -49,7 +53,8 @@ def is_confined(entry: Mapping[str, Any], settings: SandboxSettings, registry: R
     """Return whether a server process runs in the sandbox. Blocking.
 
     Raises:
-        ServerError: the entry or the settings require a sandbox, and none works on this machine.
+        ServerError: no sandbox works on this machine, and the entry or the settings require one, or the server is
+            neither known nor confirmed.
     """
     wanted = entry.get("sandbox")
     if wanted == "off" or (wanted is None and (settings.mode == "off" or is_known_server(entry, registry))):
@@ -60,11 +65,44 @@ def is_confined(entry: Mapping[str, Any], settings: SandboxSettings, registry: R
         raise ServerError(
             f"no sandbox works on this machine, so the server does not start: install bubblewrap; {SWITCH_OFF}"
         )
+    if not is_known_server(entry, registry) and not _confirmation(entry, settings.data).exists():
+        raise ServerError(
+            "no sandbox works on this machine, and the server is unknown, so it does not start: install bubblewrap, or "
+            f"confirm the server once in a terminal, with `packetgate tools`; {SWITCH_OFF}"
+        )
     return False
 
 
+def unconfirmed_servers(config: McpConfig, settings: SandboxSettings, registry: Registry) -> dict[str, dict[str, Any]]:
+    """Return the entries of unknown servers that wait for a confirmation, because no sandbox works. Blocking."""
+    found = dict[str, dict[str, Any]]()
+    if settings.mode == "auto" and not bubblewrap_works():
+        for server in config.servers:
+            with suppress(ServerError):  # told when the server starts
+                entry = server.resolved_entry()
+                is_confirmed = is_known_server(entry, registry) or _confirmation(entry, settings.data).exists()
+                if "command" in entry and "sandbox" not in entry and not is_confirmed:
+                    found[server.name] = entry
+    return found
+
+
+def confirm_server(entry: Mapping[str, Any], data: Path) -> None:
+    """Let a server start without a sandbox from now on, until its command changes. Blocking."""
+    path = _confirmation(entry, data)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.touch(0o600)
+
+
+def _confirmation(entry: Mapping[str, Any], data: Path | None) -> Path:
+    command = [str(entry.get("command")), *map(str, entry.get("args", ()))]
+    folder = str(Path(entry.get("cwd") or ".").expanduser().absolute())
+    return (data or Path(os.devnull)) / "confirmed" / digest_of([command, folder])
+
+
 def confinement_note(config: McpConfig, settings: SandboxSettings, registry: Registry) -> str:
-    """Return which servers run in the sandbox although their entries do not say so, or an empty string. Blocking."""
+    """Return which servers run in the sandbox although their entries do not say so, or that none works. Blocking."""
+    if settings.mode == "auto" and not bubblewrap_works():
+        return NO_SANDBOX
     entries = {server.name: server.entry for server in config.servers if "command" in server.entry}
     try:
         names = [

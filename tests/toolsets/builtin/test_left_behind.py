@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a row is an attack, and is read as one line
 """What a program in bubblewrap leaves behind, and what then runs outside."""
 
 import os
@@ -90,6 +91,10 @@ OTHER_ATTACKS = {
         ". app/.envrc",
         "app/.envrc",
     ),
+    "a module of Python at the start of a session": ("", "echo 'import os; os.system(\"./evil\")' > sitecustomize.py", "PYTHONPATH=. python3 -c 1", "nothing"),
+    "settings of an interpreter": ("echo 'breakpoint()' > a.py", "echo 'import os; os.system(\"./evil\")' > .pdbrc", "python3 a.py", ".pdbrc"),
+    "commands of a debugger": ("", "echo 'shell ./evil' > .gdbinit", "sh -c 'tail -c 7 .gdbinit | sh'", ".gdbinit"),
+    "hooks of a folder that the configuration names": (f"{REPOSITORY}; mkdir .githooks; git config core.hooksPath .githooks", "cp evil .githooks/post-index-change", "touch a; git status", "nothing"),
     "tasks of an editor": ("", "mkdir .vscode; echo ./evil > .vscode/tasks.json", "sh .vscode/tasks.json", ".vscode"),
     "a link to hooks": (
         f"{REPOSITORY}; mkdir hooks; rm -rf .git/hooks; ln -s ../hooks .git/hooks",
@@ -213,7 +218,8 @@ def test_the_environment_of_packetgate_is_read_only(folder, environment):
     site = SITE.replace("env", where, 1)
     linked = "ln -s env linked" if environment == "linked" else "true"
     outside(
-        folder, f"{VENV.removesuffix('env')}{where}; echo {own} > {site}/own.pth; cp {own}/*packetgate*.pth {site}; {linked}"
+        folder,
+        f"{VENV.removesuffix('env')}{where}; echo {own} > {site}/own.pth; cp {own}/*packetgate*.pth {site}; {linked}",
     )
     attack = f"""{PLANT}cp evil {where}/bin/packetgate; echo 'import os; os.system("'$PWD/evil'")' > {site}/x.pth
         mkdir -p new/bin; cp evil new/bin/python; mv {where} old; cp -r new {where}; mv packages p; mkdir -p packages/env

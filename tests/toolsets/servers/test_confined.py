@@ -19,7 +19,8 @@ from packetgate.state.errors import LostCallError, ServerError
 from packetgate.tools.risk.registry import Registry
 from packetgate.toolsets.builtin import limits
 from packetgate.toolsets.builtin.sandbox import SandboxSettings
-from packetgate.toolsets.servers.confined import is_confined
+from packetgate.toolsets.servers.config import McpConfig, ServerConfig
+from packetgate.toolsets.servers.confined import confirm_server, is_confined, unconfirmed_servers
 from packetgate.toolsets.servers.hub import McpHub
 
 pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's"), pytest.mark.slow]
@@ -151,7 +152,18 @@ async def test_a_required_sandbox_that_does_not_work_stops_the_server(monkeypatc
     monkeypatch.setenv("PATH", str(tmp_path))
     entry = {"command": "x"}
 
-    assert not is_confined(entry, SandboxSettings(), Registry())
+    data, config = tmp_path / "data", McpConfig(servers=(ServerConfig("it", entry),))
+    for settings in (SandboxSettings(), SandboxSettings(data=data)):
+        assert [*unconfirmed_servers(config, settings, Registry())] == ["it"]
+        with pytest.raises(ServerError, match=r'the server is unknown, so it does not start: .* "sandbox": "off"'):
+            is_confined(entry, settings, Registry())
+    confirm_server(entry, data)
+    assert not unconfirmed_servers(config, SandboxSettings(data=data), Registry())
+    assert not is_confined(entry, SandboxSettings(data=data), Registry())
+    for other in ({**entry, "args": ["y"]}, {**entry, "cwd": str(tmp_path)}):
+        with pytest.raises(ServerError, match="the server is unknown"):
+            is_confined(other, SandboxSettings(data=data), Registry())
+    assert not is_confined(entry, SandboxSettings(mode="off"), Registry())
     for required in ({**entry, "sandbox": "workspace"}, {**entry, "sandbox": []}):
         with pytest.raises(ServerError, match=r'no sandbox works .* "sandbox": "off"'):
             is_confined(required, SandboxSettings(), Registry())
