@@ -3,6 +3,7 @@
 import pexpect
 import pytest
 from support.command_line import CommandLine
+from support.plain_server import configure, entry
 from support.prompts import NO_TOOL
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Stall
@@ -127,3 +128,20 @@ def test_a_stopped_turn_prints_how_to_continue(cli: CommandLine, scripted_openai
         assert ended(child) == 130
     done = cli.run("answer", "--session", "s", "--lite", "openai:scripted", **models)
     assert "The keeper does." in done.out
+
+
+def test_without_a_sandbox_an_unknown_server_is_confirmed_once(cli: CommandLine) -> None:
+    configure(cli.folder / "mcp.json", it=entry("@server.tool\nasync def look() -> str: return 'x'", sandbox=None))
+    no_programs = {"PATH": str(cli.folder)}
+    refused = cli.run("tools", **no_programs)
+    assert "NO SANDBOX works" in refused.err
+    assert "it: no sandbox works on this machine, and the server is unknown" in refused.out + refused.err
+    for answer in ("n", "y", None):
+        with terminal(cli, "tools", **no_programs) as child:
+            child.expect("NO SANDBOX works")
+            if answer:
+                child.expect("it is unknown, and would run with all your permissions")
+                child.sendline(answer)
+            child.expect("does not start" if answer == "n" else "it.look")
+            child.expect(pexpect.EOF)
+    assert "NO SANDBOX works" in cli.run("doctor", **no_programs).err

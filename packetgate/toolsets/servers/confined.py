@@ -81,7 +81,7 @@ def unconfirmed_servers(config: McpConfig, settings: SandboxSettings, registry: 
             with suppress(ServerError):  # told when the server starts
                 entry = server.resolved_entry()
                 is_confirmed = is_known_server(entry, registry) or _confirmation(entry, settings.data).exists()
-                if "command" in entry and "sandbox" not in entry and not is_confirmed:
+                if "command" in entry and entry.get("sandbox") is None and not is_confirmed:
                     found[server.name] = entry
     return found
 

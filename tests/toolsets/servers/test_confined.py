@@ -198,3 +198,36 @@ async def test_an_error_that_the_sandbox_may_cause_says_so(home: Path, work: Pat
     assert saved.success
     async with sandboxed(data_of(home), sys.executable, "missing.py", hosts=["example.org"]) as hub:
         assert '"hosts" of its entry' in hub.health()[0].problem
+
+
+async def test_what_a_server_leaves_behind_is_named_and_does_not_run(
+    home: Path, work: Path, caplog: pytest.LogCaptureFixture
+):
+    (work / "server.py").write_text(SAVING.replace('"w").close()', '"w").write("[core]\\nfsmonitor = touch ran\\n")'))
+    (work / "new").mkdir()
+    async with sandboxed(data_of(home), sys.executable, "server.py") as hub:
+        for path in (".npmrc", "new/HEAD", "new/config", ".git/config"):
+            assert (await hub.call("it.save", {"path": path})).success == (path != ".git/config")
+        (work / "new" / "commondir").write_text("../.git")
+    log = (data_of(home) / "logs" / "it.log").read_text()
+    for line in (
+        "Created files that say what may run; read them before you use them: .npmrc",
+        "run by themselves: new/config",
+    ):
+        assert line in caplog.text
+        assert line in log
+
+
+async def test_git_of_a_server_runs_no_hook_and_no_monitor(home: Path, work: Path):
+    with (work / ".git" / "config").open("a") as config:
+        config.write("[core]\nfsmonitor = touch ran;\n")
+    (work / ".git" / "hooks" / "post-index-change").write_text("#!/bin/sh\ntouch ran\n")
+    (work / ".git" / "hooks" / "post-index-change").chmod(0o755)
+    (work / "server.py").write_text(
+        SAVING.replace('open(path, "w").close()', "import subprocess; subprocess.run(path.split())")
+    )
+    entries: list[tuple[dict[str, Any], bool]] = [({}, False), ({"env": {"GIT_CONFIG_COUNT": "0"}}, True)]
+    for entry, runs in entries:
+        async with sandboxed(data_of(home), sys.executable, "server.py", **entry) as hub:
+            assert (await hub.call("it.save", {"path": "git status"})).success
+        assert (work / "ran").exists() is runs
