@@ -115,6 +115,10 @@ def _group(pid: int) -> Path:
 def _join_group(max_tasks: int) -> None:
     group = _group(os.getpid())
     if max_tasks and not os.getuid():
+        for old in group.parent.glob("packetgate-*"):  # of a Packetgate that was killed
+            if not Path("/proc", old.name.rpartition("-")[2]).exists():
+                with suppress(OSError):
+                    old.rmdir()
         with suppress(OSError):  # a container may not create groups
             group.mkdir()
             (group / "pids.max").write_text(str(max_tasks))
