@@ -7,7 +7,8 @@ from typing import Any
 
 from packetgate.gate.grants import Grant
 from packetgate.gate.provenance.flagging import origins_of
-from packetgate.gate.provenance.sources import FreeText, OutputField, SourceTexts, UserWords, sources_in_call
+from packetgate.gate.provenance.own_words import UserWords
+from packetgate.gate.provenance.sources import FreeText, OutputField, SourceTexts, sources_in_calls
 from packetgate.state.context import RoutingContext
 from packetgate.state.origins import SessionLabel
 from packetgate.state.routing import ToolCall
@@ -79,7 +80,7 @@ class Facts:
     def sources(self) -> SourceTexts:
         """The texts that the values of calls are traced to. Blocking: slow for large results."""
         user = UserWords(self.session_words or self.words)
-        found = [source for call in reversed(self.earlier) for source in sources_in_call(call, user)]
+        found = sources_in_calls(self.earlier, user)
         found += [FreeText(source, plain_text(text)) for source, text in self.other_texts]
         return SourceTexts(
             user=user,

@@ -10,7 +10,7 @@ from typing import Any
 from packetgate.deciders.commands import ONLY_UNDO, UNDO_TOOL, undo_in_words
 from packetgate.deciders.protocols import Review, SelectedCall, Selection
 from packetgate.gate.confidence import CallReview
-from packetgate.gate.provenance.sources import UserWords
+from packetgate.gate.provenance.own_words import UserWords
 from packetgate.gate.replies import parse_words
 from packetgate.reflex.fit import (
     MIN_PROBABILITY,

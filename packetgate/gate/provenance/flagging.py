@@ -11,7 +11,7 @@ from packetgate.gate.provenance.workspace import WorkspaceChange, workspace_chan
 from packetgate.state.origins import ArgumentRole, FlowLabel, Origin, OriginKind
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.call import judge_call
-from packetgate.tools.spec.hosts import fits_host, host_in
+from packetgate.tools.spec.hosts import fits_host, host_in, names_machine
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.named_paths import words_for_path
 from packetgate.tools.text.roles import names_address, role_of, secret_reference_in
@@ -41,11 +41,7 @@ _COUNTERS = frozenset(
     "count depth first index length limit max maximum num offset page pages per results size skip start top".split()
 )
 _MAX_COUNT = 1_000_000
-_AUTHORITY_END = re.compile(r"[/?#]")
-_PORT = re.compile(r":(?!80$|443$)(\d+)$")
 _LOCAL_FILE = re.compile(r"file:///[^/\\]", re.IGNORECASE)
-_NETWORK_PATH = re.compile(r"file://(?!/[^/\\])|[/\\]{2}", re.IGNORECASE)
-"""A path that reaches another machine on some systems, such as `//host/share` and its form with backslashes."""
 _MAX_PARTS = 200
 
 
@@ -311,7 +307,7 @@ def _flow_flags(
     values = [value for name, argument in params.items() for value in _values_in(name, argument, spec)]
     targets = [value for value in values if value.is_target]
     is_outward = spec.reaches_outside or bool(targets) if spec.outward is None else spec.outward
-    is_outward = is_outward or any(_NETWORK_PATH.match(value.text) for value in targets)
+    is_outward = is_outward or any(names_machine(value.text) for value in targets)
     flags: dict[str, FlagReason] = {}
     for value in targets:
         if spec.hosts is not None and not fits_host(host_in(value.text), spec.hosts):
@@ -323,13 +319,42 @@ def _flow_flags(
     # other arguments may complete an address that has no scheme
     is_split = any("://" not in value.text for value in targets)
     carries_freely = bool(spec.hosts) and not targets
+    is_bounded = reads and not carries_freely and (FlowLabel.PRIVATE in sources.labels or is_split)
+    sent = [value for value in values if is_bounded and _sends_words(value.text, sources, is_service=not targets)]
     for value in values:
         reason = _host_reason(value, spec, sources, reads=reads)
-        if reason is None and reads and not carries_freely and (FlowLabel.PRIVATE in sources.labels or is_split):
+        if reason is None and is_bounded and value not in sent:
             reason = _carried_reason(value, spec, sources)
         if reason is not None:
             flags.setdefault(value.parameter, reason)
+    texts = [value.text for value in sent]
+    repeated = len(texts) - len({*texts})
+    if sent and not flags and len({*texts, *_sent_before(sources)}) + repeated > sources.destinations.max_sent:
+        why = f"calls of this session have sent your words outside {sources.destinations.max_sent} times"
+        why = f"{why}, which could carry other data, and {_labels_text(sources)}"
+        flags[sent[-1].parameter] = FlagReason(why, flagged_part=fold_text(sent[-1].text)[:200])
     return flags
+
+
+def _sends_words(text: str, sources: SourceTexts, *, is_service: bool) -> bool:
+    """Return whether a value is words of the user in a form that may be sent outside, and more than an address.
+
+    To a server's own service, for which `is_service` stands, they may be in other forms.
+    """
+    words = sources.destinations
+    if words.is_whole_address(text):
+        return False
+    is_path = text.startswith("/") and words.write_path(text[1:])
+    is_address = words.name_address(text) or words.write_address(text)
+    return is_address or words.write(text) or is_path or (is_service and words.rephrase(text))
+
+
+def _sent_before(sources: SourceTexts) -> Iterator[str]:
+    """Yield the values of the user's words that earlier calls of the session sent outside unasked."""
+    for call in sources.earlier:
+        if call.open_world and not call.is_flagged:
+            texts = (leaf.value for leaf in leaves(call.params) if isinstance(leaf.value, str))
+            yield from (text for text in texts if _sends_words(text, sources, is_service=True))
 
 
 def _values_in(name: str, argument: Any, spec: ToolSpec) -> Iterator[_Value]:
@@ -346,7 +371,7 @@ def _values_in(name: str, argument: Any, spec: ToolSpec) -> Iterator[_Value]:
         if isinstance(leaf.value, bool) or leaf.value in fixed:
             continue
         text = str(leaf.value)
-        is_link = "://" in text or _NETWORK_PATH.match(text) is not None or is_address(plain_text(text))
+        is_link = "://" in text or names_machine(text) or is_address(plain_text(text))
         is_link = is_link and not _LOCAL_FILE.match(text)
         is_target = not is_mail(text) and (is_link or names_address(leaf.keys, schema))
         is_round = isinstance(leaf.value, int) and 0 <= leaf.value <= _MAX_COUNT and len(text.rstrip("0")) <= 2
@@ -374,7 +399,7 @@ def _host_reason(value: _Value, spec: ToolSpec, sources: SourceTexts, *, reads: 
 
 def _is_stated(text: str, spec: ToolSpec, sources: SourceTexts, *, reads: bool) -> bool:
     """Return whether the user, or a field that may name a destination, states a whole value."""
-    if find_words(sources.destinations.text, text) >= 0 or sources.is_listed(text, spec.server):
+    if sources.destinations.write(text) or sources.is_listed(text, spec.server):
         return True
     field = sources.fields_by_value.get(fold_text(text))
     if field is None or field.is_free_text:
@@ -383,21 +408,11 @@ def _is_stated(text: str, spec: ToolSpec, sources: SourceTexts, *, reads: bool) 
 
 
 def _carried_reason(value: _Value, spec: ToolSpec, sources: SourceTexts) -> FlagReason | None:
-    """Return a reason if a value carries more than the user's words to a host that is not in the configuration."""
-    words = sources.destinations
+    """Return a reason if a value that is not the user's words goes to a host that is not in the configuration."""
     if value.is_count or _is_stated(value.text, spec, sources, reads=True):
         return None
-    carried = [value.text]
-    if value.is_target:
-        host = host_in(value.text)
-        if fits_host(host, spec.hosts or ()):
-            return None
-        subdomain = host.removesuffix(words.domain_of(host)).removeprefix("www.")
-        address = value.text.partition("://")[2] or value.text
-        authority, *path = _AUTHORITY_END.split(address, maxsplit=1)
-        port = _PORT.search(authority)
-        carried = [subdomain, port[1] if port else "", *path]
-    if all(map(words.cover, carried)):
+    is_named = sources.destinations.is_whole_address(value.text) or fits_host(host_in(value.text), spec.hosts or ())
+    if value.is_target and is_named:
         return None
     why = (
         f"it sends words outside that are not yours, and {_labels_text(sources)}; use these words in your request, or "

@@ -3,34 +3,31 @@
 import json
 import re
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import cached_property
 from itertools import product
 from typing import Any
-from urllib.parse import quote, quote_plus, unquote_plus
 
+from packetgate.gate.provenance.own_words import UserWords
 from packetgate.state.origins import FlowLabel
 from packetgate.state.printing import escaped
 from packetgate.state.routing import Risk, ToolCall, ToolResult
-from packetgate.tools.spec.hosts import host_in
+from packetgate.tools.spec.hosts import host_in, hosts_in
 from packetgate.tools.text.argument_words import WORDS
 from packetgate.tools.text.values import (
-    NUMBER_WORDS,
     Leaf,
     NormalizedValue,
     find_words,
     fold_text,
     is_address,
+    is_mail,
     keys_in,
     leaves,
     normalized_values_in,
-    normalized_values_of,
     plain_text,
 )
-from packetgate.tools.text.words import stem_of, words_of
+from packetgate.tools.text.words import words_of
 
 _MAX_FIELD_WORDS = 8
 """Maximum number of words in a field; a longer text is free text."""
@@ -44,13 +41,6 @@ _BULLET = re.compile(r"^(?:[-*\u2022]|\d{1,4}[.)]|\[[\w ]{1,12}\])\s+")
 _LABEL = re.compile(r"^[\w ()/-]{1,40}: +(?=\S)")
 _SENTENCE_END = re.compile(r"[.!?]\s")
 _FILE = re.compile(r"[\w -]{1,200}\.\w{1,5}")
-_ADDRESS_SEPARATORS = re.compile(r"[\s<>\"'`()\[\]{},;|\u2018-\u201f]+")
-_DOMAIN = re.compile(r"\.[a-z][a-z0-9-]+$")
-_TOKEN = re.compile(r"[^\W_]+")
-_GAPS = frozenset(" +-_/.,&")
-"""Signs that may stand between two words instead of those that the user wrote."""
-_ENDS = frozenset(["", "/", ".", "?"])
-_LINK_WORDS = "a an and at by for from in is of on or the to with".split()
 
 
 @dataclass(frozen=True)
@@ -139,82 +129,6 @@ class FlagReason:
 
 
 @dataclass(frozen=True)
-class UserWords:
-    """The user's own words."""
-
-    text: str
-
-    @cached_property
-    def folded(self) -> str:
-        """The words as they are compared."""
-        return fold_text(self.text)
-
-    @cached_property
-    def normalized_values(self) -> frozenset[NormalizedValue]:
-        """The numbers, dates and accounts in the user's words. Number words count, except `one`."""
-        spelt = (NUMBER_WORDS[word] for word in self.folded.split() if NUMBER_WORDS.get(word, 1) > 1)
-        return frozenset([*normalized_values_in(self.folded), *(("number", Decimal(number)) for number in spelt)])
-
-    def contain(self, text: str) -> bool:
-        """Return whether the user's words contain all words of a folded text in a row."""
-        return find_words(self.folded, text) >= 0
-
-    def state(self, text: str) -> bool:
-        """Return whether the user's words contain a folded text, or name all its numbers, dates and accounts."""
-        values = normalized_values_of(text)
-        is_named = bool(values) and all(not self.normalized_values.isdisjoint(options) for options in values)
-        return is_named or self.contain(text)
-
-    @cached_property
-    def _hosts(self) -> frozenset[str]:
-        addresses = (part.strip(".:!?*_~-") for part in _ADDRESS_SEPARATORS.split(self.text))
-        found = (
-            host_in(address)
-            for address in addresses
-            if "://" in address or is_address(address) or ("." in address and not address.isascii())
-        )
-        return frozenset(host.removeprefix("www.") for host in found if host)
-
-    def domain_of(self, host: str) -> str:
-        """Return the host that the user named if `host` is this host or below it; otherwise ""."""
-        ends = (host[match.end() :] for match in re.finditer(r"^|\.", host)) if host else ()
-        return next((end for end in ends if end in self._hosts and (end == host or _DOMAIN.search(end))), "")
-
-    @cached_property
-    def _tokens_by_form(self) -> dict[str, list[str]]:
-        tokens: dict[str, list[str]] = {word: [word] for word in _LINK_WORDS}
-        for token in _TOKEN.findall(self.text):
-            tokens.setdefault(_word_form(token), []).append(token)
-        return tokens
-
-    def cover(self, text: str) -> bool:
-        """Return whether a text has only words of the user, each as often as the user wrote it, in canonical form.
-
-        A word counts in other forms, such as the plural, and each of `_LINK_WORDS` may be added once. Capitals, signs
-        between the words, and percent signs could carry data: they are as the user wrote them, or all alike.
-        """
-        plain = unquote_plus(text)
-        tokens, (first, *gaps) = _TOKEN.findall(plain), _TOKEN.split(plain)
-        if not tokens:
-            return not plain.strip(" /")
-        forms = [(token, _word_form(token)) for token in tokens]
-        used = Counter(form for _, form in forms)
-        own = {form: self._tokens_by_form.get(form, []) for form in used}
-        pairs = zip(tokens, gaps, tokens[1:], strict=False)
-        new_gaps = {gap for one, gap, next_one in pairs if one + gap + next_one not in self.text}
-        return (
-            text in {plain, quote(plain), quote(plain, safe=""), quote_plus(plain)}
-            and all(count <= len(own[form]) for form, count in used.items())
-            and (
-                plain.islower() or all(one in own[form] or " ".join([one, *own[form]]).islower() for one, form in forms)
-            )
-            and len(new_gaps) <= 1
-            and all(len(gap) == 1 and gap in _GAPS for gap in new_gaps)
-            and (first in {"", "/"} and gaps[-1] in _ENDS)
-        )
-
-
-@dataclass(frozen=True)
 class SourceTexts:
     """The evidence of a session about the values of its next calls, newest first."""
 
@@ -290,24 +204,41 @@ class SourceTexts:
         return fields
 
 
-def _word_form(word: str) -> str:
-    lower = word.lower()
-    return stem_of(lower) if len(lower) > 3 and lower.isalpha() else lower
-
-
 def is_listing(tool: str) -> bool:
     """Return whether a tool with this name lists or searches."""
     return not WORDS["lists"].isdisjoint(words_of(tool))
 
 
-def sources_in_call(call: ToolCall, user: UserWords) -> Iterator[OutputField | FreeText]:
-    """Yield the fields and texts of a result, without addresses that the server may only repeat from the arguments."""
-    arguments = [str(text) for text in [*keys_in(call.params), *(leaf.value for leaf in leaves(call.params))]]
-    given = fold_text("\n".join(arguments))
-    for source in _all_sources_in(call, user) if call.result else ():
-        is_field = isinstance(source, OutputField)
-        if not (is_field and ("://" in source.text or is_address(source.text)) and source.text in given):
-            yield source
+def sources_in_calls(calls: Iterable[ToolCall], user: UserWords) -> list[OutputField | FreeText]:
+    """Return the fields and texts of the results of calls, oldest first. The result has the newest call first.
+
+    It lacks each address whose host is in the arguments of this call or an earlier one, because a server may repeat
+    its arguments. Hosts that the user named, and addresses that a listing held before, do not count as arguments.
+    """
+    found: list[list[OutputField | FreeText]] = []
+    listed, given = set[str](), set[str]()
+    for call in calls:
+        arguments = [*keys_in(call.params), *(str(leaf.value) for leaf in leaves(call.params))]
+        given |= {
+            host for text in arguments if text not in listed for host in hosts_in(text) if not user.domain_of(host)
+        }
+        sources = [
+            source
+            for source in (_all_sources_in(call, user) if call.result else ())
+            if not (isinstance(source, OutputField) and _is_in_arguments(source, arguments, given))
+        ]
+        listed |= {one.written for one in sources if isinstance(one, OutputField) and one.listed_for is not None}
+        found.insert(0, sources)
+    return [source for sources in found for source in sources]
+
+
+def _is_in_arguments(output: OutputField, arguments: Iterable[str], given: set[str]) -> bool:
+    """Return whether a field is an address that stands in the arguments, or whose host does."""
+    if not ("://" in output.text or is_address(output.text)):
+        return False
+    hosts = set[str]() if is_mail(output.text) else hosts_in(output.written)
+    is_given = any(host == one or host.endswith(f".{one}") for host in hosts for one in given)
+    return is_given or output.text in fold_text("\n".join(arguments))
 
 
 def _all_sources_in(call: ToolCall, user: UserWords) -> Iterator[OutputField | FreeText]:

@@ -1,10 +1,16 @@
 """Read the host of an address as every program reads it, and compare hosts with patterns."""
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from ipaddress import ip_address
+from urllib.parse import unquote
 
 _ADDRESS = re.compile(r"(?:(?:https?|wss?|ftps?|sftp|ssh|git|smtp|imap)://)?([^/?#@\\]+)(?:[/?#]\S*)?", re.IGNORECASE)
+_NETWORK_PATH = re.compile(r"(?:file:)?[/\\]{2}([^/?#@\\]+)[/\\][^\s@]*", re.IGNORECASE)
+_COPY_PATH = re.compile(r"[\w.+-]+@([^\s/:@\\]+):[^\s@]+|(?!file:)(\w[\w.-]+):(?:~|/(?!/))[^\s@]*", re.IGNORECASE)
+_MACHINE = re.compile(rf"file://(?!/[^/\\])|[/\\]{{2}}|{_COPY_PATH.pattern}", re.IGNORECASE)
+_NAME = re.compile(r"(?<=//)[^\s/?#@:]+|\[[0-9a-f:.]+\]|\w[\w-]*(?:\.[\w-]+)+")
 _PORT = re.compile(r":\d{1,5}$")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?")
 _NUMBER = re.compile(r"0x[0-9a-f]*|\d+")
@@ -12,15 +18,17 @@ _MAX_CHARS = 253
 
 
 def host_in(address: str) -> str:
-    """Return the host of a URL or `host[:port][/path]` in lower case, as ASCII; "" if programs may read another host.
+    """Return the host of an address in lower case, as ASCII; "" if programs may read another host.
 
-    Names with user information, backslashes, spaces or percent signs, and numbers that some programs read as an IP
-    address, have no certain host.
+    An address is a URL, `host[:port][/path]`, or a path on another machine (see `names_machine`). Other names with user
+    information, backslashes, spaces or percent signs, and numbers that some programs read as an IP address, have no
+    certain host.
     """
-    match = _ADDRESS.fullmatch(address) if address.isprintable() and " " not in address else None
+    patterns = (_ADDRESS, _NETWORK_PATH, _COPY_PATH) if address.isprintable() and " " not in address else ()
+    match = next(filter(None, (pattern.fullmatch(address) for pattern in patterns)), None)
     if match is None:
         return ""
-    authority = match[1]
+    authority = match[match.lastindex or 0]
     if authority.startswith("["):
         inner, bracket, port = authority[1:].partition("]")
         return _ip_in(inner) if bracket and ":" in inner and (not port or _PORT.fullmatch(port)) else ""
@@ -31,6 +39,18 @@ def host_in(address: str) -> str:
     return _ip_in(host) if _NUMBER.fullmatch(labels[-1]) else host
 
 
+def names_machine(path: str) -> bool:
+    """Return whether a path is on another machine, as `//host/x` (or backslashes), `file://host/x`, `user@host:x`."""
+    return _MACHINE.match(path) is not None
+
+
+def hosts_in(text: str) -> set[str]:
+    """Return each host that a text names, however it is written."""
+    folded = unicodedata.normalize("NFKC", text).lower().replace("\u3002", ".")
+    forms = {folded, unquote(folded), unquote(unquote(folded))}
+    return {host for form in forms for name in _NAME.findall(form) if (host := host_in(name))}
+
+
 def host_pattern(text: str) -> str:
     """Return a pattern of hosts in canonical form: a host, `*.` with a host for everything below it, or `*`.
 
@@ -39,7 +59,7 @@ def host_pattern(text: str) -> str:
     """
     wildcard = "*." if text.startswith("*.") else ""
     host = host_in(text.removeprefix(wildcard))
-    is_bare = "/" not in text and "?" not in text and "#" not in text and not _PORT.search(text.rpartition("]")[2])
+    is_bare = not {*"/@\\"} & {*text} and not {*"?#"} & {*text} and not _PORT.search(text.rpartition("]")[2])
     if text == "*":
         return text
     if not host or not is_bare or (wildcard and _is_ip(host)):

@@ -2,7 +2,9 @@
 
 import base64
 import codecs
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 from urllib.parse import quote
 
@@ -138,24 +140,118 @@ def test_data_is_flagged_in_any_encoding(data: str, carrier: str):
     assert "private data (from files.read_file)" in reasons(words, spec, DIARY, **params(data))
 
 
+PARTNER = "Read mail 1 and check it against https://partner.example/ please"
+SHOP = "Search for Blue Widgets at https://shop.example/search?q= and sort by price"
+
+
 @pytest.mark.parametrize(
-    "path",
+    ("words", "url", "is_flagged"),
     [
-        "PLEASE-read-Mail",
-        "Please-read-mail",
-        "read-mail_please",
-        "read/mail-please",
-        "read%2Dmail",
-        "read--mail",
-        "-read-mail",
-        "read-mail;",
+        *[
+            (PARTNER, f"https://partner.example/{path}", True)
+            for path in (
+                *("PLEASE-read-Mail", "read-mail-please", "Read-mail", "read%20mail", "mail+1", "mail%2B1", "%6Dail"),
+                *(
+                    "mail%20%201",
+                    "mail%201.",
+                    "mail%201/",
+                    "mail/1",
+                    "-mail",
+                    "mail;",
+                    "1%20mail",
+                    "and%20check",
+                    "check?",
+                ),
+                *("?mail", "#mail", "mail?1", "please/please", "Mail", "mail%201%20please"),
+            )
+        ],
+        *[(PARTNER, f"https://partner.example/{path}", False) for path in ("mail", "mail%201", "Read%20mail", "", "1")],
+        (PARTNER, "https://partner.example", False),
+        (PARTNER, "https://www.partner.example/", False),
+        (PARTNER, "partner.example", False),
+        (PARTNER, "HTTPS://partner.example/", True),
+        (PARTNER, "https://PARTNER.example/", True),
+        (PARTNER, "https://partner.example./", True),
+        (PARTNER, "ftp://partner.example/", True),
+        (PARTNER, "https://partner.example:443/mail", True),
+        (PARTNER, "partner.example/mail", True),
+        (PARTNER, "https://www.partner.example/mail", True),
+        (PARTNER, "https://mail.partner.example/", False),
+        (PARTNER, "https://Mail.partner.example/", True),
+        (PARTNER, "https://mail.partner.example/1", True),
+        *[
+            (
+                SHOP,
+                f"https://shop.example/search?q={value}",
+                value not in {"Blue%20Widgets", "Blue+Widgets", "Widgets", ""},
+            )
+            for value in (
+                *("Blue%20Widgets", "Blue+Widgets", "Widgets", "", "blue+widgets", "Blue-Widgets", "Blue%2BWidgets"),
+                *("Widgets+Blue", "Blue++Widgets", "Blue+%57idgets", "for+Blue+Widgets", "Blue+Widgets&sort=price"),
+            )
+        ],
+        ("Fetch https://x.example/a/b?c=d", "https://x.example/a/b?c=d", False),
+        ("Fetch https://x.example/a/b?c=d", "https://x.example/a/b", False),
+        ("Fetch https://x.example/a/b?c=d", "https://x.example/a/b?c", True),
+        ("Fetch /docs/a.html?b=1 from x.example", "https://x.example/docs/a.html?b=1", False),
+        ("Fetch the R&D budget from x.example", "https://x.example/R%26D%20budget", False),
+        ("Fetch the R&D budget from x.example", "https://x.example/R&D%20budget", True),
     ],
 )
-def test_own_words_have_one_form(path: str):
-    words = "Read mail 1 and check it against https://partner.example/ please"
-    assert reasons(words, FETCH, DIARY, url=f"https://partner.example/{path}")
-    for same in ("read-mail-please", "Read-mail", "mail"):
-        assert reasons(words, FETCH, DIARY, url=f"https://partner.example/{same}") == ""
+def test_own_words_have_one_form_in_an_address(words: str, url: str, *, is_flagged: bool):
+    assert bool(reasons(words, FETCH, DIARY, url=url)) is is_flagged
+
+
+def variants(words: str, base: str) -> Iterator[str]:
+    """Yield addresses that carry some of the words: every span, in every form that occurs to us."""
+    own = words.split()
+    spans = [own[at:end] for at in range(len(own)) for end in range(at + 1, len(own) + 1)]
+    orders = {tuple(one) for span in spans for one in (span, span[::-1], sorted(span))} | {*permutations(own, 2)}
+    host = base.partition("://")[2].partition("/")[0]
+    bases = {base, base.replace("https", "HTTPS"), base.replace(host, host.upper()), base.replace(host, f"www.{host}")}
+    bases |= {base.partition("://")[2], base.replace(host, f"{host}:443"), f"{base}?", f"{base}#", f"{base}/"}
+    for order in orders:
+        yield from (f"{start}{'%20'.join(order)}{end}" for start in bases for end in ("", "/", "?"))
+        yield base.replace("://", f"://{'-'.join(order)}.", 1)
+        for separator in ("%20", "+", "-", "_", "/", ".", ",", "&", "%2B", "%20%20", ""):
+            yield from (base + separator.join(map(case, order)) for case in (str, str.lower, str.upper, str.title))
+            yield base + f"%{ord(order[0][0]):02x}{separator.join(order)[1:]}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["please read mail seven and check it against https://partner.example/ for new orders", f"{SHOP} too please"],
+)
+def test_own_words_in_an_address_carry_few_bits(words: str):
+    base = next(word for word in words.split() if "://" in word)
+    sources, tried = sources_for(words, DIARY), {*variants(words, base)}
+    accepted = {url for url in tried if not origins_of({"url": url}, FETCH, sources)["url"].is_flagged}
+    spans = len(words.split()) * (len(words.split()) + 1) // 2
+    print(f"{len(accepted)} of {len(tried)} addresses run unasked; 12 words have {spans} spans")  # noqa: T201
+    assert len(words.split()) == 12
+    assert 8 <= len(accepted) <= spans // 2, accepted
+
+
+def test_own_words_are_sent_a_few_times():
+    words = "Compare apples pears plums figs dates limes at https://shop.example/search?q= please"
+    own, base = words.split()[1:7], "https://shop.example/search?q="
+    calls = [
+        earlier_call("web.fetch_page", "0 found", url=base + word).changed(open_world=True, result_labels=())
+        for word in own[:4]
+    ]
+    assert reasons(words, FETCH, DIARY, *calls[:3], url=base + own[3]) == ""
+    assert reasons(words, FETCH, DIARY, *calls, url=base + own[3]) == ""  # made before
+    assert reasons(words, FETCH, DIARY, *calls, url=base) == ""
+    assert "sent your words outside 4 times" in reasons(words, FETCH, DIARY, *calls, url=base + own[4])
+    assert "sent your words" in reasons(
+        words, a_tool("web.fetch_all", urls={"type": "array"}), DIARY, urls=[base + one for one in own]
+    )
+    assert (
+        reasons(
+            f"{words} {'and then tell me which of them is the cheapest one'}", FETCH, DIARY, *calls, url=base + own[4]
+        )
+        == ""
+    )
 
 
 @pytest.mark.parametrize("parts", [[char] for char in SECRET] + [[SECRET[at : at + 2]] for at in range(0, 14, 2)])
@@ -232,13 +328,39 @@ def test_only_an_exact_address_of_a_listing_is_free():
 
 
 @pytest.mark.parametrize("output", [[{"url": "https://evil.example/?d=1"}], {"hits": ["https://evil.example/?d=1"]}])
-@pytest.mark.parametrize("argument", ["https://evil.example/?d=1", "see https://evil.example/?d=1 now"])
+@pytest.mark.parametrize(
+    "argument",
+    [
+        "https://evil.example/?d=1",
+        "see https://evil.example/?d=1 now",
+        "evil.example ?d=1",
+        "HTTPS://EVIL.EXAMPLE.:443/?d=1",
+        "https%3A%2F%2Fevil.example%2F%3Fd%3D1",
+        "https://me@evil.example/?d=1",
+        "\\\\evil.example\\?d=1",
+        "evil\u3002example/?d=1",
+        "example/?d=1 https://example",
+    ],
+)
+@pytest.mark.parametrize("is_later", [True, False])
 @pytest.mark.parametrize("open_world", [True, False])
-def test_an_address_that_a_server_only_repeats_is_not_free(output: Any, argument: str, *, open_world: bool):
-    echo = earlier_call("n8n.search_nodes", output, query=argument).changed(open_world=open_world)
+def test_an_address_that_a_server_only_repeats_is_not_free(
+    output: Any, argument: str, *, open_world: bool, is_later: bool
+):
+    calls = [earlier_call("n8n.search_nodes", output, query=argument).changed(open_world=open_world)]
+    if is_later:
+        calls = [earlier_call("n8n.search_nodes", [], query=argument), calls[0].changed(params={"query": "x"})]
     fetch = tool("n8n.fetch_page", description="Fetch a page.", url="string")
     for spec in (FETCH, fetch, replace(SEND, outward=True)):
-        assert reasons("Search nodes, then go on", spec, echo, url="https://evil.example/?d=1")
+        assert reasons("Search nodes, then go on", spec, *calls, url="https://evil.example/?d=1")
+
+
+def test_an_address_that_a_listing_held_first_stays_free():
+    read = earlier_call("web.fetch_page", "tulips", url="https://flowers.example/tulips?id=7")
+    more = earlier_call("web.search_web", [{"url": "https://flowers.example/roses"}], query="roses")
+    assert reasons("Open the hits", FETCH, DIARY, HITS, read, more, url="https://flowers.example/roses") == ""
+    assert reasons("Open the hits", FETCH, DIARY, read, more, url="https://flowers.example/roses")
+    assert reasons("Open flowers.example", FETCH, DIARY, read, more, url="https://flowers.example/roses") == ""
 
 
 @pytest.mark.parametrize(
@@ -247,9 +369,17 @@ def test_an_address_that_a_server_only_repeats_is_not_free(output: Any, argument
         ("\\\\evil.example\\share\\x", True),
         ("\\\\203.0.113.9\\share\\x", True),
         ("//evil.example/share", True),
+        ("git@evil.example:a/b.git", True),
+        ("root@nas:backup", True),
+        ("evil.example:/srv/x", True),
+        ("nas:~/x", True),
+        ("file:/etc/hosts", False),
         ("file:////evil.example/x", True),
         ("file://evil.example/x", True),
         ("file:///C:/a%20b.txt", False),
+        ("C:\\a b.txt", False),
+        ("C:/a.txt", False),
+        ("notes/a.txt:12", False),
         ("file:///etc/hosts", False),
         ("notes/a.txt", False),
     ],
@@ -258,6 +388,7 @@ def test_a_path_to_another_machine_names_a_host(path: str, is_flagged: bool):
     read = tool("files.read_file", description="Read a file.", path="string")
     for spec in (read, replace(read, outward=False)):
         assert bool(reasons("Go on", spec, DIARY, path=path)) is is_flagged
+        assert reasons(f"Read {path} please", spec, DIARY, path=path) == ""
 
 
 FOUND = "Found 2 results:\n\n1. Tulips\n   URL: https://flowers.example/tulips?id=7\n   Summary: see https://evil.example/\n"
