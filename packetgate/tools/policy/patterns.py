@@ -1,10 +1,12 @@
-"""Compare argument values with the patterns of policy rules and grants.
+r"""Compare argument values with the patterns of policy rules and grants.
 
 `*` matches anything within one part of a path, `**` anything, and a backslash makes the next character literal. Values
-that are not text are compared as JSON. A pattern such as `<= 100` or `>= 0, <= 100` compares numbers. `fits` is for
-rules that allow: it compares literally, and reads a value in only one way. `may_fit` is for rules that ask or deny: it
-compares every reading of a value, such as a path after `..` and `%2e` are resolved, or an address by its host, port and
-path. For `fits`, a wildcard matches no text with a mark of a command, such as `;` or `|`, that the pattern lacks.
+that are not text are compared as JSON. A pattern such as `<= 100` or `>= 0, <= 100` compares numbers.
+
+A value has a set of readings: programs read `1,000`, `https://a.example\@b.example` or `eve%b.example@a.example` in
+different ways. `may_fit` is for rules that ask or deny: any reading is enough, such as a path after `..` and `%2e` are
+resolved, or an address by its host, port and path. `fits` is for rules that allow: the value fits literally, and so do
+all its readings. For `fits`, a wildcard matches no mark of a command, such as `;` or `|`, that the pattern lacks.
 """
 
 import json
@@ -25,6 +27,8 @@ from posixpath import normpath
 from typing import Any
 from urllib.parse import unquote
 
+from packetgate.tools.spec.hosts import host_in
+
 ANYTHING = "**"
 _FOLDER = "/**"
 _MAX_DEPTH, _MAX_JSON_DEPTH = 100, 8
@@ -43,10 +47,30 @@ _COMMAND_MARKS = re.compile(r"[;|&<>`\n]|\$\(")
 _WILD = re.compile(r"[*?\[{]")
 _COMPARISON = re.compile(r"\s*(<=|>=|<|>)\s*([-+]?\d+(?:\.\d+)?)\s*")
 _OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
-_MAILBOX = re.compile(r"(?:mailto:)?\"?([^@\s\"+]+)(\+[^@\s\"]*)?\"?@([^@?\s]+?)\.?(?:\?.*)?", re.DOTALL)
+_MAILBOX = re.compile(r"([^@+]+)(\+[^@]*)?@([^@?]+?)\.?(?:\?.*)?", re.DOTALL)
+_MAIL_COMMENT = re.compile(r"\([^()]*\)")
+_MAIL_ROUTES = (
+    (re.compile(r"(.+)%([^%@]+)@.+"), r"\1@\2"),
+    (re.compile(r"(?:.*!)?([^!]+)!([^!@]+)@.+"), r"\2@\1"),
+    (re.compile(r"@[^:]+:(.+)"), r"\1"),
+    (re.compile(r"(.+@.+)@.+"), r"\1"),
+)
+"""Mailboxes of other hosts in a local part: `eve%b.example@a.example`, `b.example!eve@a.example`, and others."""
+_PLAIN_MAILBOX = re.compile(r"[\w.+~'=-]+@[\w-]+(?:\.[\w-]+)*")
+_MAILBOX_PATTERN = re.compile(r"[^@\s/:]+@[\w*-]+(?:\.[\w*-]+)*")
+_GROUP_SEPARATORS = re.compile(r"(?<=\d)[,.'\u2019\s_](?=\d)")
+_BASED = re.compile(r"[-+]?0[xob][0-9a-f]+")
+_MONEY = re.compile(
+    r"^[$\u20ac\xa3\xa5]|[$\u20ac\xa3\xa5%]$|(?<=\d)\s*(?:usd|eur|gbp|chf)$|^(?:usd|eur|gbp|chf)(?=\s*\d)"
+)
+_COMMAND_ENDS = re.compile(r"[;|&\n()`{}]+")
+_SHELL_SPACE = re.compile(r"\$\{?ifs\}?|\s+")
+_COPY_PLACE = re.compile(r"()(?:[^/\\@]*@)?([^/\\@:]{2,}):(?!//)(.*)", re.DOTALL)
+_OPTION = re.compile(r"[-/+]+\w+")
 _PATTERN_PARTS = re.compile(r"\\.|\*\*|\*|[^*\\]+|\\", re.DOTALL)
-_WITH_SCHEME = re.compile(r"([a-z*][a-z0-9+.*-]*):[/\\]*([^/\\?#]*)(.*)", re.DOTALL)
-_WITHOUT_SCHEME = re.compile(r"()[/\\]*([^/\\?#]*)(.*)", re.DOTALL)
+_AUTHORITIES = tuple(re.compile(rf"()?[/\\]*([^{end}]*)(.*)", re.DOTALL) for end in (r"/\\?#", "/?#", "/"))
+"""An authority as WHATWG's URL standard, RFC 3986, and programs that look only for a slash read it."""
+_SCHEME = re.compile(r"([a-z*][a-z0-9+.*-]*):(.*)", re.DOTALL)
 _SITE_PATTERN = re.compile(r"([a-z*][a-z0-9+.*-]*)://([^/?#]*)(.*)", re.DOTALL)
 _HOST_PATTERN = re.compile(r"()([\w*-]+(?:\.[\w*-]+)*\.[a-z][\w-]+(?::\d+)?)(/.*|)", re.DOTALL)
 _PATH_PARAMETERS = re.compile(r";[^/]*")
@@ -75,11 +99,13 @@ def may_fit(value: Any, pattern: str) -> bool:
     pattern = _without_dot(_plain(_expand_home(pattern)))
     whole, site = _compiled(pattern), _site_of_pattern(pattern)
     folder = pattern.removesuffix(_FOLDER) if pattern.endswith(_FOLDER) and pattern != _FOLDER else None
+    is_command = " " in pattern and "://" not in pattern
     return any(
         whole.fullmatch(form)
         or (folder and _compiled(folder).fullmatch(form))
         or (site and any(address.matches(site) for address in _sites_in(form)))
         or (site is None and "/" in pattern and _globs_overlap(form, pattern))
+        or (is_command and any(map(whole.fullmatch, _commands_in(form))))
         for text in _texts(value)
         for form in _forms(text)
     )
@@ -132,6 +158,8 @@ def _fits_literally(value: Any, pattern: str) -> bool:
         return True
     if _SITE_PATTERN.fullmatch(pattern):
         return _is_at_site(text, pattern)
+    if _MAILBOX_PATTERN.fullmatch(pattern):
+        return _PLAIN_MAILBOX.fullmatch(text) is not None
     if "@" in pattern:
         return {*' \n,;<>()"'} & {*text} <= {*pattern} and text.count("@") == pattern.count("@")
     marks = {mark[0] for mark in _COMMAND_MARKS.finditer(text)}
@@ -156,8 +184,26 @@ def _is_at_site(text: str, pattern: str) -> bool:
         address is not None
         and wanted is not None
         and is_plain
-        and "@" not in address[2]
+        and host_in(re.sub(r":\d*$", "", address[2])) != ""
+        and _is_read_as(text, pattern)
         and all(_compiled(one).fullmatch(part) for one, part in zip(wanted.groups(), address.groups(), strict=True))
+    )
+
+
+def _is_read_as(text: str, pattern: str) -> bool:
+    """Return whether an address is at the site of a pattern, however programs read its authority and path."""
+    site = _site_of_pattern(_plain(pattern))
+    scheme = _SCHEME.fullmatch(_plain(text))
+    return (
+        site is not None
+        and scheme is not None
+        and all(
+            one.matches(site)
+            for form in _decoded(scheme[2])
+            for authority in _AUTHORITIES
+            if (match := authority.fullmatch(form))
+            for one in [_site(scheme[1], match[2], match[3])]
+        )
     )
 
 
@@ -183,9 +229,9 @@ def _comparisons(pattern: str) -> tuple[tuple[Callable[[Decimal, Decimal], bool]
 
 
 def _may_compare(value: Any, comparisons: Iterable[tuple[Callable[[Decimal, Decimal], bool], Decimal]]) -> bool:
-    """Return whether a number satisfies all comparisons, or is in a form that cannot be read."""
-    number = _number(value)
-    return number is None or all(compare(number, limit) for compare, limit in comparisons)
+    """Return whether a reading of a number satisfies all comparisons, or the value cannot be read."""
+    numbers = _numbers(value)
+    return not numbers or any(all(compare(number, limit) for compare, limit in comparisons) for number in numbers)
 
 
 def _parts(value: Any, depth: int = 0) -> Iterator[Any]:
@@ -200,10 +246,19 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _number(value: Any) -> Decimal | None:
-    text = _text_of(value).strip()
+def _numbers(value: Any) -> set[Decimal]:
+    """Return the readings of a number: in `1,000`, the comma is a separator of groups or of decimals."""
+    text = _plain(_text_of(value)).strip()
+    bare = _MONEY.sub("", _MONEY.sub("", text).strip()).strip()
+    *groups, last = _GROUP_SEPARATORS.split(bare)
+    spellings = {text, bare, "".join([*groups, last]), f"{''.join(groups)}.{last}" if groups else bare}
+    readings = {number for one in spellings if (number := _decimal(one)) is not None}
+    return readings | ({Decimal(int(bare, 0))} if _BASED.fullmatch(bare) else set())
+
+
+def _decimal(text: str) -> Decimal | None:
     try:
-        number = Decimal(text.replace(",", ".") if text.count(",") == 1 and "." not in text else text)
+        number = Decimal(text)
     except InvalidOperation:
         return None
     return number if number.is_finite() else None
@@ -242,8 +297,14 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
     if isinstance(value, str) and len(text) <= _MAX_PATH:
         for form in dict.fromkeys(_decoded(text)):
             for word in dict.fromkeys(_SEPARATORS.split(form)):
-                parts = dict.fromkeys([word, *_QUERY_MARKS.split(word)])
+                parts = dict.fromkeys([word, *_QUERY_MARKS.split(word), *word.split(":"), *_option_values(word)])
                 yield from (part for part in parts if part != text and _PLACE_MARKS.search(part))
+
+
+def _option_values(word: str) -> Iterator[str]:
+    """Yield what may be the value of an option in one word: each end of `-xfsecrets/a`."""
+    if option := _OPTION.match(word):
+        yield from (word[at:] for at in range(2, min(option.end() + 1, _MAX_NUMBER)))
 
 
 def _forms(text: str) -> set[str]:
@@ -258,10 +319,30 @@ def _forms(text: str) -> set[str]:
     here = f"{_plain(str(Path.cwd()))}/"
     resolved |= {f"{here}{form.lstrip('/')}" for form in resolved if len(form) <= _MAX_PATH}
     relative = {form.removeprefix(here) for form in resolved} | {form.lstrip("/") for form in resolved}
-    boxes = [match for form in decodings if (match := _MAILBOX.fullmatch(re.sub(r"\s*@\s*", "@", form)))]
-    mailboxes = {f"{box[1]}{tag or ''}@{box[3]}" for box in boxes for tag in ("", box[2])}
-    number = _number(text) if len(text) <= _MAX_NUMBER else None
-    return decodings | resolved | relative | mailboxes | ({_text_of(float(number))} if number is not None else set())
+    mailboxes = {box for form in decodings for box in _mailboxes(form)} if "@" in text or "%" in text else set[str]()
+    numbers = _numbers(text) if len(text) <= _MAX_NUMBER else ()
+    return decodings | resolved | relative | mailboxes | {_text_of(float(number)) for number in numbers}
+
+
+def _mailboxes(text: str) -> Iterator[str]:
+    """Yield the mailboxes that programs may read in a text: without comments, quotes and tags, and each route."""
+    while (bare := _MAIL_COMMENT.sub("", text)) != text:
+        text = bare
+    text = re.sub(r"[\s\"\\]", "", text).removeprefix("mailto:")
+    for inner in {text, *re.findall(r"<([^<>]+)>", text)}:
+        for box in {inner, *(route.sub(other, inner) for route, other in _MAIL_ROUTES if route.fullmatch(inner))}:
+            if match := _MAILBOX.fullmatch(box):
+                yield from (
+                    f"{match[1]}{tag or ''}@{host}" for tag in ("", match[2]) for host in (match[3], _host(match[3]))
+                )
+
+
+def _commands_in(text: str) -> Iterator[str]:
+    """Yield the commands of a line of a shell: without quotes, with single spaces, and with the bare program name."""
+    for command in {text, *_COMMAND_ENDS.split(_SHELL_SPACE.sub(" ", text.replace("\n", ";")))}:
+        line = " ".join(re.sub(r"[\"'\\]", "", _SHELL_SPACE.sub(" ", command)).split())
+        program, space, rest = line.partition(" ")
+        yield from (line, f"{program.rpartition('/')[2]}{space}{rest}")
 
 
 def _resolve_links(path: str) -> str:
@@ -308,7 +389,13 @@ def _site_of_pattern(pattern: str) -> _Site | None:
 
 def _sites_in(text: str) -> list[_Site]:
     bare = re.sub(r"[\t\r\n]", "", text).strip()
-    return [_site(*match.groups()) for form in (_WITH_SCHEME, _WITHOUT_SCHEME) if (match := form.fullmatch(bare))]
+    scheme = _SCHEME.fullmatch(bare)
+    matches = [one.fullmatch(rest) for rest in {bare, scheme[2] if scheme else bare} for one in _AUTHORITIES]
+    sites = [
+        _site(name, match[2], match[3]) for match in matches if match for name in {"", scheme[1] if scheme else ""}
+    ]
+    copied = _COPY_PLACE.fullmatch(bare)
+    return [*sites, _site("", copied[2], f"/{copied[3].lstrip('/')}")] if copied else sites
 
 
 def _site(scheme: str, authority: str, rest: str) -> _Site:
