@@ -37,9 +37,11 @@ from packetgate.state.origins import ArgumentRole, Origin, OriginKind
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolResult, ToolRouting
 from packetgate.state.routing import ToolCall as PacketCall
+from packetgate.state.sections import Content
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import repair_and_validate, resolve_tool_name
 from packetgate.tools.checks.validation import check_call
+from packetgate.tools.policy.patterns import fits, may_fit
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.text.values import addresses_in
 from packetgate.toolsets.servers.config import load_config
@@ -140,6 +142,23 @@ async def host(rows: Rows) -> Iterator[bool]:
     return iter([_asks_about(row["value"]) == (row["right"] == "asks") for row in rows])
 
 
+async def flow(rows: Rows) -> Iterator[bool]:
+    """Return whether each call that would carry data outside is flagged."""
+    return iter([_is_flow_flagged(row) == (row["right"] == "flagged") for row in rows])
+
+
+async def policy(rows: Rows) -> Iterator[bool]:
+    """Return whether a deny rule with each pattern holds for the value, or an allow rule does not."""
+    return iter(
+        [
+            may_fit(row["value"], row["pattern"])
+            if row["what"] == "DENY MISSED"
+            else not fits(row["value"], row["pattern"])
+            for row in rows
+        ]
+    )
+
+
 async def leaked(rows: Rows) -> Iterator[bool]:
     """Return whether each call in a text is made after a native one, or named in the answer as not made."""
     return iter([await _is_read_after_native(row) for row in rows])
@@ -186,6 +205,8 @@ CHECKS: dict[str, Callable[[Rows], Awaitable[Iterator[bool]]]] = {
     "ids": ids,
     "deep": deep,
     "host": host,
+    "flow": flow,
+    "policy": policy,
     "leaked": leaked,
     "withdrawn": withdrawn,
     "people": people,
@@ -312,12 +333,29 @@ def _is_order(text: str, address: str) -> bool:
 
 
 def _asks_about(value: str) -> bool:
-    schema, hint = {"type": "object", "properties": {"path": TEXT}}, ToolAnnotations(read_only_hint=True)
-    listed = Tool(name="read_file", description="Read a file.", input_schema=schema, annotations=hint)
+    return _is_flagged("read_file", {"path": value}, "")
+
+
+def _is_flow_flagged(row: dict[str, Any]) -> bool:
+    earlier: tuple[PacketCall, ...] = ()
+    if "step1" in row:
+        query = row["step1"]["query"]
+        listed = ToolResult(success=True, output=json.dumps([{"url": query}]))
+        earlier = (PacketCall(tool_name=row["step1"]["tool"], params={"query": query}, risk=Risk.READ, result=listed),)
+    return _is_flagged(
+        "fetch", {"url": row["url"] if "url" in row else row["step2"]["url"]}, row.get("user", ""), earlier
+    )
+
+
+def _is_flagged(tool: str, params: dict[str, Any], words: str, earlier: tuple[PacketCall, ...] = ()) -> bool:
+    """Return whether a read of text parameters is flagged, after the user's words, a diary, and other calls."""
+    schema = {"type": "object", "properties": dict.fromkeys(params, TEXT)}
+    listed = Tool(name=tool, description="", input_schema=schema, annotations=ToolAnnotations(read_only_hint=True))
     result = ToolResult(success=True, output="The alarm code of the shop is 1742")
     diary = PacketCall(tool_name="found.read_file", params={"path": "diary.txt"}, risk=Risk.READ, result=result)
-    facts = facts_of(CognitionPacket(tool_routing=ToolRouting(past_calls=(diary,))), Catalogue())
-    origins = origins_of({"path": value}, spec_of("found", listed, trusted=True), facts.sources)
+    routing = ToolRouting(past_calls=(diary, *earlier))
+    packet = CognitionPacket(tool_routing=routing, content=Content(original_prompt=words))
+    origins = origins_of(params, spec_of("found", listed, trusted=True), facts_of(packet, Catalogue()).sources)
     return any(origin.is_flagged for origin in origins.values())
 
 

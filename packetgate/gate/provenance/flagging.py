@@ -11,8 +11,8 @@ from packetgate.gate.provenance.workspace import WorkspaceChange, workspace_chan
 from packetgate.state.origins import ArgumentRole, FlowLabel, Origin, OriginKind
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.call import judge_call
-from packetgate.tools.spec.hosts import fits_host, host_in, names_machine
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.hosts import fits_host, host_in, names_machine
 from packetgate.tools.text.named_paths import words_for_path
 from packetgate.tools.text.roles import names_address, role_of, secret_reference_in
 from packetgate.tools.text.values import (

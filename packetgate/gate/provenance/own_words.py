@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
-from packetgate.tools.spec.hosts import host_in
+from packetgate.tools.text.hosts import host_in
 from packetgate.tools.text.values import (
     NUMBER_WORDS,
     NormalizedValue,

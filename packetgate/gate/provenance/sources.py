@@ -13,8 +13,8 @@ from packetgate.gate.provenance.own_words import UserWords
 from packetgate.state.origins import FlowLabel
 from packetgate.state.printing import escaped
 from packetgate.state.routing import Risk, ToolCall, ToolResult
-from packetgate.tools.spec.hosts import host_in, hosts_in
 from packetgate.tools.text.argument_words import WORDS
+from packetgate.tools.text.hosts import host_in, hosts_in
 from packetgate.tools.text.values import (
     Leaf,
     NormalizedValue,

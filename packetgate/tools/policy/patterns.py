@@ -27,7 +27,7 @@ from posixpath import normpath
 from typing import Any
 from urllib.parse import unquote
 
-from packetgate.tools.spec.hosts import host_in
+from packetgate.tools.text.hosts import host_in
 
 ANYTHING = "**"
 _FOLDER = "/**"
@@ -43,7 +43,8 @@ _QUERY_MARKS = re.compile(r"[?&#=!]|(?<=.)(?=\b[a-z][a-z0-9+.-]*:[/\\])|^@|^[a-z
 """Marks before an address or a path inside another, such as the target of a redirect."""
 _PLACE_MARKS = re.compile(r"[/\\@.]")
 _SECOND_PLACE = re.compile(r"[,;|]\s*\S*[/\\]|\s(?:[/\\~]|\.\.|[a-z]:[/\\])", re.IGNORECASE)
-_COMMAND_MARKS = re.compile(r"[;|&<>`\n]|\$\(")
+_SECOND_ADDRESS = re.compile(r"[,;|][a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_COMMAND_MARKS = re.compile(r"[;|&<>`\n]|\$[({a-z_]|%[a-z_]\w*%", re.IGNORECASE)
 _WILD = re.compile(r"[*?\[{]")
 _COMPARISON = re.compile(r"\s*(<=|>=|<|>)\s*([-+]?\d+(?:\.\d+)?)\s*")
 _OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
@@ -66,7 +67,12 @@ _MONEY = re.compile(
 _COMMAND_ENDS = re.compile(r"[;|&\n()`{}]+")
 _SHELL_SPACE = re.compile(r"\$\{?ifs\}?|\s+")
 _COPY_PLACE = re.compile(r"()(?:[^/\\@]*@)?([^/\\@:]{2,}):(?!//)(.*)", re.DOTALL)
-_OPTION = re.compile(r"[-/+]+\w+")
+_OPTION = re.compile(r"[^\w\s]{1,3}\w[\w-]*")
+_LAUNCHER = re.compile(
+    r"(?:sudo|doas|env|exec|eval|nohup|nice|time|timeout|command|builtin|xargs|busybox|(?:ba|da|z|k)?sh"
+    r"|-\S*|\w+=\S*|\d+\w?) "
+)
+"""A first word of a command that runs the rest, and what may stand between."""
 _PATTERN_PARTS = re.compile(r"\\.|\*\*|\*|[^*\\]+|\\", re.DOTALL)
 _AUTHORITIES = tuple(re.compile(rf"()?[/\\]*([^{end}]*)(.*)", re.DOTALL) for end in (r"/\\?#", "/?#", "/"))
 """An authority as WHATWG's URL standard, RFC 3986, and programs that look only for a slash read it."""
@@ -184,7 +190,8 @@ def _is_at_site(text: str, pattern: str) -> bool:
         address is not None
         and wanted is not None
         and is_plain
-        and host_in(re.sub(r":\d*$", "", address[2])) != ""
+        and host_in(address[2]) != ""
+        and _SECOND_ADDRESS.search(text) is None
         and _is_read_as(text, pattern)
         and all(_compiled(one).fullmatch(part) for one, part in zip(wanted.groups(), address.groups(), strict=True))
     )
@@ -249,9 +256,13 @@ def _is_number(value: Any) -> bool:
 def _numbers(value: Any) -> set[Decimal]:
     """Return the readings of a number: in `1,000`, the comma is a separator of groups or of decimals."""
     text = _plain(_text_of(value)).strip()
+    if len(text) > _MAX_NUMBER:
+        return set()
     bare = _MONEY.sub("", _MONEY.sub("", text).strip()).strip()
     *groups, last = _GROUP_SEPARATORS.split(bare)
-    spellings = {text, bare, "".join([*groups, last]), f"{''.join(groups)}.{last}" if groups else bare}
+    decimals = f"{''.join(groups)}.{last}" if groups else bare
+    is_grouped = re.match(r"\d{3}(?!\d)", last) or not re.search(r"[.,]\d+$", bare)
+    spellings = {text, bare, decimals, "".join([*groups, last]) if is_grouped else decimals}
     readings = {number for one in spellings if (number := _decimal(one)) is not None}
     return readings | ({Decimal(int(bare, 0))} if _BASED.fullmatch(bare) else set())
 
@@ -281,7 +292,7 @@ def _text_of(value: Any) -> str:
 
 def _leaves_folder(text: str) -> bool:
     forms = (unicodedata.normalize("NFKC", form) for form in _decoded(text))
-    return any({".", ".."} & {*re.split(r"[/\\]", form)} for form in forms) or not text.isprintable()
+    return any({".", ".."} & {*re.split(r"[/\\:{},;]", form)} for form in forms) or not text.isprintable()
 
 
 def _texts(value: Any, depth: int = 0) -> Iterator[str]:
@@ -296,15 +307,17 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
     yield text
     if isinstance(value, str) and len(text) <= _MAX_PATH:
         for form in dict.fromkeys(_decoded(text)):
-            for word in dict.fromkeys(_SEPARATORS.split(form)):
-                parts = dict.fromkeys([word, *_QUERY_MARKS.split(word), *word.split(":"), *_option_values(word)])
+            plain = _MAIL_COMMENT.sub("", form)
+            for word in dict.fromkeys([*_SEPARATORS.split(form), *(_SEPARATORS.split(plain) if plain != form else ())]):
+                parts = dict.fromkeys([word, *_QUERY_MARKS.split(word), *word.split(":")])
                 yield from (part for part in parts if part != text and _PLACE_MARKS.search(part))
+                yield from _option_values(word)
 
 
 def _option_values(word: str) -> Iterator[str]:
     """Yield what may be the value of an option in one word: each end of `-xfsecrets/a`."""
     if option := _OPTION.match(word):
-        yield from (word[at:] for at in range(2, min(option.end() + 1, _MAX_NUMBER)))
+        yield from filter(None, (word[at:] for at in range(2, min(option.end() + 1, _MAX_NUMBER))))
 
 
 def _forms(text: str) -> set[str]:
@@ -319,9 +332,8 @@ def _forms(text: str) -> set[str]:
     here = f"{_plain(str(Path.cwd()))}/"
     resolved |= {f"{here}{form.lstrip('/')}" for form in resolved if len(form) <= _MAX_PATH}
     relative = {form.removeprefix(here) for form in resolved} | {form.lstrip("/") for form in resolved}
-    mailboxes = {box for form in decodings for box in _mailboxes(form)} if "@" in text or "%" in text else set[str]()
-    numbers = _numbers(text) if len(text) <= _MAX_NUMBER else ()
-    return decodings | resolved | relative | mailboxes | {_text_of(float(number)) for number in numbers}
+    mailboxes = {box for form in decodings for box in _mailboxes(form)} if len(text) <= _MAX_PATH else set[str]()
+    return decodings | resolved | relative | mailboxes | {_text_of(float(number)) for number in _numbers(text)}
 
 
 def _mailboxes(text: str) -> Iterator[str]:
@@ -329,20 +341,24 @@ def _mailboxes(text: str) -> Iterator[str]:
     while (bare := _MAIL_COMMENT.sub("", text)) != text:
         text = bare
     text = re.sub(r"[\s\"\\]", "", text).removeprefix("mailto:")
-    for inner in {text, *re.findall(r"<([^<>]+)>", text)}:
-        for box in {inner, *(route.sub(other, inner) for route, other in _MAIL_ROUTES if route.fullmatch(inner))}:
-            if match := _MAILBOX.fullmatch(box):
-                yield from (
-                    f"{match[1]}{tag or ''}@{host}" for tag in ("", match[2]) for host in (match[3], _host(match[3]))
-                )
+    boxes = [text, *re.findall(r"<([^<>]+)>", text)]
+    for box in boxes:  # grows: a route may lead to another
+        boxes += [route.sub(other, box) for route, other in _MAIL_ROUTES if route.fullmatch(box)]
+        if match := _MAILBOX.fullmatch(box):
+            for host in {match[3], _host(match[3])}:
+                yield from (f"{match[1]}{tag or ''}@{host}" for tag in ("", match[2]))
 
 
 def _commands_in(text: str) -> Iterator[str]:
     """Yield the commands of a line of a shell: without quotes, with single spaces, and with the bare program name."""
     for command in {text, *_COMMAND_ENDS.split(_SHELL_SPACE.sub(" ", text.replace("\n", ";")))}:
         line = " ".join(re.sub(r"[\"'\\]", "", _SHELL_SPACE.sub(" ", command)).split())
-        program, space, rest = line.partition(" ")
-        yield from (line, f"{program.rpartition('/')[2]}{space}{rest}")
+        while line:
+            program, space, rest = line.partition(" ")
+            line = f"{program.rpartition('/')[2]}{space}{rest}"
+            yield from (f"{program}{space}{rest}", line)
+            launcher = _LAUNCHER.match(line)
+            line = line[launcher.end() :] if launcher else ""
 
 
 def _resolve_links(path: str) -> str:

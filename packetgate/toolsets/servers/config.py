@@ -19,7 +19,7 @@ from packetgate.state.errors import ConfigError, ServerError
 from packetgate.state.printing import printable
 from packetgate.state.redaction import learn_entry_secrets, learn_secret
 from packetgate.tools.catalogue.config_file import read_config_file
-from packetgate.tools.spec.hosts import host_pattern
+from packetgate.tools.text.hosts import host_pattern
 
 BUILT_IN_NAMES = ("ai", "embedding")
 """Names of the built-in servers; other servers cannot have them while the built-in servers are offered."""

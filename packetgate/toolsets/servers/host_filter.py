@@ -16,7 +16,7 @@ import anyio
 from anyio.abc import ByteReceiveStream, SocketAttribute, SocketListener, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from packetgate.tools.spec.hosts import fits_host, host_in
+from packetgate.tools.text.hosts import fits_host, host_in
 from packetgate.toolsets.servers import sandbox_port
 
 MAX_CONNECTIONS = 64
@@ -45,7 +45,7 @@ class HostFilter:
 
     def __init__(self, hosts: tuple[str, ...], write_log: Callable[[bytes], object]) -> None:
         """Args:
-        hosts: patterns of `packetgate.tools.spec.hosts`.
+        hosts: patterns of `packetgate.tools.text.hosts`.
         write_log: appends a line to the server's log. Blocking.
         """
         self._hosts = hosts

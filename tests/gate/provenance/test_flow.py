@@ -4,6 +4,7 @@ import base64
 import codecs
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 from typing import Any
 from urllib.parse import quote
@@ -13,7 +14,7 @@ from support.evidence import earlier_call, sources_for
 from support.packets import tool
 from support.tool_specs import a_tool
 
-from packetgate.gate.provenance.flagging import origins_of
+from packetgate.gate.provenance.flagging import _flow_flags, origins_of
 from packetgate.state.origins import FlowLabel
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -206,15 +207,15 @@ def variants(words: str, base: str) -> Iterator[str]:
     """Yield addresses that carry some of the words: every span, in every form that occurs to us."""
     own = words.split()
     spans = [own[at:end] for at in range(len(own)) for end in range(at + 1, len(own) + 1)]
-    orders = {tuple(one) for span in spans for one in (span, span[::-1], sorted(span))} | {*permutations(own, 2)}
+    orders = {tuple(one) for span in spans for one in (span, span[::-1])} | {*permutations(own[:8], 2)}
     host = base.partition("://")[2].partition("/")[0]
     bases = {base, base.replace("https", "HTTPS"), base.replace(host, host.upper()), base.replace(host, f"www.{host}")}
     bases |= {base.partition("://")[2], base.replace(host, f"{host}:443"), f"{base}?", f"{base}#", f"{base}/"}
     for order in orders:
         yield from (f"{start}{'%20'.join(order)}{end}" for start in bases for end in ("", "/", "?"))
         yield base.replace("://", f"://{'-'.join(order)}.", 1)
-        for separator in ("%20", "+", "-", "_", "/", ".", ",", "&", "%2B", "%20%20", ""):
-            yield from (base + separator.join(map(case, order)) for case in (str, str.lower, str.upper, str.title))
+        for separator in ("%20", "+", "-"):
+            yield from (base + separator.join(map(case, order)) for case in (str, str.lower, str.upper))
             yield base + f"%{ord(order[0][0]):02x}{separator.join(order)[1:]}"
 
 
@@ -225,7 +226,8 @@ def variants(words: str, base: str) -> Iterator[str]:
 def test_own_words_in_an_address_carry_few_bits(words: str):
     base = next(word for word in words.split() if "://" in word)
     sources, tried = sources_for(words, DIARY), {*variants(words, base)}
-    accepted = {url for url in tried if not origins_of({"url": url}, FETCH, sources)["url"].is_flagged}
+    flow = partial(_flow_flags, spec=FETCH, sources=sources, reads=True)
+    accepted = {url for url in tried if not flow({"url": url})}
     spans = len(words.split()) * (len(words.split()) + 1) // 2
     print(f"{len(accepted)} of {len(tried)} addresses run unasked; 12 words have {spans} spans")  # noqa: T201
     assert len(words.split()) == 12

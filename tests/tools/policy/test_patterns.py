@@ -121,6 +121,143 @@ def test_a_second_value_or_another_host_is_not_allowed(value: str, pattern: str)
     assert not fits(value, pattern)
 
 
+READINGS: dict[str, list[tuple[Any, str]]] = {
+    "number": [
+        *(
+            (text, ">= 100")
+            for text in ("2,000", " 34,567 ", "2.000", "2 000", "2'000", "2_000", "$2,000.00", "2,000 EUR")
+        ),
+        *((text, ">= 100") for text in ("0x7d0", "\uff12\uff10\uff10", "2\u00a0000", "many")),
+        ("2,000", "2000"),
+        ([{"sum": "2,000"}], "> 500"),
+    ],
+    "address": [
+        *(
+            (f"https://shop.example{text}", "https://bad.example/**")
+            for text in ("\\@bad.example/a", "#@bad.example/a")
+        ),
+        *(
+            (text, "https://bad.example/**")
+            for text in ("git@bad.example:a/b.git", "bad.example:a/b", "https:bad.example/a")
+        ),
+        *(
+            (text, "https://bad.example/**")
+            for text in ("\\\\bad.example\\a", "https:\\\\bad.example", "ssh://u@bad.example/a")
+        ),
+    ],
+    "option": [(f"{text}private/a", "private/**") for text in ("-f", "-xvf", "--file", "if=", "-o=", "-I./", "tar -C")],
+    "mailbox": [
+        (text, "*@bad.example")
+        for text in (
+            *(
+                "eve@(x)bad.example",
+                "eve(x(y))@bad.example",
+                "Eve <eve@(x)bad.example>",
+                "ok@shop.example, eve@(x)bad.example",
+            ),
+            *(
+                "eve%bad.example@shop.example",
+                "eve%bad.example%shop.example@shop.example",
+                "bad.example!eve@shop.example",
+            ),
+            *("<@shop.example:eve@bad.example>", '"e@e"@bad.example', "eve @ bad.example."),
+        )
+    ],
+    "command": [
+        (text, "dd **")
+        for text in (
+            *(
+                "dd\tif=a",
+                " dd if=a",
+                "dd\u00a0if=a",
+                "dd${IFS}if=a",
+                "'dd' if=a",
+                "d\\d if=a",
+                "/bin/dd if=a",
+            ),
+            *(
+                "ls; dd if=a",
+                "ls\ndd if=a",
+                "$(dd if=a)",
+                "sudo -n dd if=a",
+                "sh -c 'dd if=a'",
+                "A=1 timeout 5 dd if=a",
+            ),
+        )
+    ],
+}
+
+
+@pytest.mark.parametrize(("value", "pattern"), [row for rows in READINGS.values() for row in rows])
+def test_any_reading_is_denied(value: Any, pattern: str):
+    assert may_fit(value, pattern)
+    assert not fits(value, pattern)
+
+
+@pytest.mark.parametrize(
+    ("value", "pattern"),
+    [
+        ("3.14", ">= 100"),
+        ("1,5", ">= 100"),
+        ("https://bad.example/shop.example", "https://shop.example/**"),
+        ("add it", "dd **"),
+        ("-x open/a", "private/**"),
+        ("ann@shop.example (of bad.example)", "*@bad.example"),
+    ],
+)
+def test_other_readings_are_not_denied(value: Any, pattern: str):
+    assert not may_fit(value, pattern)
+
+
+@pytest.mark.parametrize(
+    ("value", "pattern"),
+    [
+        ("2,000", "<= 100"),
+        ("5", "<= 100"),
+        *(
+            (f"{text}@shop.example", "*@shop.example")
+            for text in (
+                "",
+                "eve%bad.example",
+                "bad.example!eve",
+                "eve(x)",
+                "x:eve",
+                "eve%40bad.example",
+                "eve,",
+                '"e@b"',
+            )
+        ),
+        *(
+            (f"https://{text}shop.example/a", "https://**shop.example/**")
+            for text in ("bad.example%2f.", "bad.example%23.", "bad.example\\.", "u@", "bad\u3002example.", "a:80:")
+        ),
+        ("https://shop.example/pub/..;/a", "https://shop.example/pub/**"),
+        ("https://shop.example/a,https://bad.example/", "https://shop.example/**"),
+        ("notes/$HOME/a", "notes/**"),
+        ("notes/{a,../../b}", "notes/**"),
+        ("git@shop.example:../a", "git@shop.example:**"),
+        ("git status $IFS", "git *"),
+    ],
+)
+def test_a_value_with_another_reading_is_not_allowed(value: Any, pattern: str):
+    assert not fits(value, pattern)
+
+
+@pytest.mark.parametrize(
+    ("value", "pattern"),
+    [
+        ("ann+x@shop.example", "*@shop.example"),
+        ("https://a.shop.example:8443/b?c=d#e", "https://*.shop.example:8443/**"),
+        ("http://[::1]:8000/a", "http://[::1]:8000/**"),
+        ("s3://bucket/a/b", "s3://bucket/**"),
+        ("git@shop.example:a/b.git", "git@shop.example:a/*"),
+        ("notes/100%.txt", "notes/*"),
+    ],
+)
+def test_a_value_with_one_reading_is_allowed(value: Any, pattern: str):
+    assert fits(value, pattern)
+
+
 @pytest.mark.parametrize(
     ("value", "allowed", "matched"),
     [

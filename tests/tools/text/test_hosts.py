@@ -2,7 +2,7 @@
 
 import pytest
 
-from packetgate.tools.spec.hosts import fits_host, host_in
+from packetgate.tools.text.hosts import fits_host, host_in
 
 
 @pytest.mark.parametrize(
