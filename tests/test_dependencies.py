@@ -30,6 +30,7 @@ EXTRAS = {
     "graph/leases.py": "postgres",
     "graph/postgres.py": "postgres",
     "graph/storage.py": "postgres",
+    "toolsets/servers/logins.py": "keyring",
 }
 """Where what only an extra brings may be imported."""
 PARTS = {
@@ -38,6 +39,7 @@ PARTS = {
     "langgraph-prebuilt": "langgraph",
     "langgraph-sdk": "langgraph",
     "mcp-types": "mcp",
+    "py-key-value-aio": "fastmcp",
     "pydantic-core": "pydantic",
 }
 """Distributions whose whole is the one to declare."""

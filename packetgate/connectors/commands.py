@@ -29,6 +29,8 @@ _CORE = {
     "policy": ("terminal.reports", "List the policy rules, remembered answers, and labels of the proxy's clients."),
     "settings": ("terminal.reports", "Show the settings of a run and the options of models, with their sources."),
     "doctor": ("terminal.doctor", "Check what is configured, what answers, and what is missing."),
+    "login": ("terminal.login", "Log in to a server over OAuth, and store the login."),
+    "logout": ("terminal.login", "Delete the stored login to a server."),
     "audit": ("terminal.audit", "Show the journal: who asked, what was proposed, approved and run, with what result."),
     "trace": ("trace", "Show a past packet's trace."),
     "studio": ("studio", "Serve the graph to LangGraph Studio and to chat front ends, until stopped."),

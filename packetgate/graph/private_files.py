@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _OWN_FILES = (
-    "packetgate.db* vectors.db* history leases logs shown kept undo.* servers confirmed missing writable".split()
+    "packetgate.db* vectors.db* history leases logs shown kept undo.* servers confirmed logins missing writable".split()
 )
 
 

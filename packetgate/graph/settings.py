@@ -125,6 +125,11 @@ class Settings(BaseSettings):
         return self.home / "logs"
 
     @property
+    def logins_path(self) -> Path:
+        """Folder of the logins of servers, where no keyring works."""
+        return self.home / "logins"
+
+    @property
     def results_path(self) -> Path:
         """Folder of long results and attachments."""
         return self.home / "kept"

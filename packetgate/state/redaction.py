@@ -71,6 +71,9 @@ def learn_entry_secrets(server: str, entry: Mapping[str, Any]) -> None:
             learn_secret(f"{name} of {server}", re.sub(r"(?i)^(?:bearer|basic|token)\s+", "", value))
     if isinstance(entry.get("auth"), str) and entry["auth"] != "oauth":
         learn_secret(f"auth of {server}", entry["auth"])
+    for name, value in _texts(entry.get("oauth")):
+        if is_secret_name(name):
+            learn_secret(f"{name} of {server}", value)
 
 
 def is_secret_name(name: str) -> bool:

@@ -44,9 +44,9 @@ def echoing(name: str) -> FastMCP[None]:
 
 
 @asynccontextmanager
-async def serving(app: Any, grace_s: int = 1) -> AsyncIterator[str]:
-    """Serve an application on a free port of this machine, and yield its address."""
-    listener = socket.create_server(("127.0.0.1", 0))
+async def serving(app: Any, grace_s: int = 1, listener: socket.socket | None = None) -> AsyncIterator[str]:
+    """Serve an application on a free port of this machine or at a socket, and yield its address."""
+    listener = listener or socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=grace_s, ws="none")
     server = uvicorn.Server(config)
     running = asyncio.create_task(server._serve([listener]))

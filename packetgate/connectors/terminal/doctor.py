@@ -32,6 +32,7 @@ from packetgate.toolsets.builtin.files import ToolFailure
 from packetgate.toolsets.builtin.sandbox import Sandbox, bubblewrap_works
 from packetgate.toolsets.servers.config import load_config
 from packetgate.toolsets.servers.confined import NO_SANDBOX
+from packetgate.toolsets.servers.oauth import login_states
 
 PACKAGES = ("packetgate", "langgraph", "langchain-core", "fastmcp", "mcp", "pydantic")
 
@@ -140,6 +141,8 @@ async def _servers(settings: Settings) -> AsyncIterator[Finding]:
             yield Finding("bad", server.name, server.problem or "still starting")
         for note in notes.get(server.name, ()):
             yield Finding("note", server.name, note)
+    for state in await asyncio.to_thread(lambda: [*login_states(config.servers, settings.logins_path)]):
+        yield Finding("ok" if state.is_usable else "note", state.server, state.text)
     yield Finding("ok", "registry", load_registry().description)
     if "ai.execute" in catalogue:
         yield await _sandbox(settings, catalogue.preferences)

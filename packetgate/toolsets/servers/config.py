@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from dotenv import dotenv_values
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StrictBool, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError
+from pydantic.alias_generators import to_camel
 
 from packetgate.state.errors import ConfigError, ServerError
 from packetgate.state.printing import printable
@@ -73,6 +74,20 @@ def _milliseconds(value: Any) -> int:
     return round(value) if value >= MIN_TIMEOUT_MS else max(1, round(1000 * value))
 
 
+class _OAuthFields(BaseModel):
+    """How Packetgate is registered with the authorization server of a server. Others' files write `clientId`."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, validate_by_name=True)
+
+    client_id: _EntryText | None = None
+    client_secret: _EntryText | None = None
+    scopes: list[str] | None = None
+    issuer: str | None = None
+    """The only authorization server that receives the client's secret."""
+    client_metadata_url: Annotated[str, Field(pattern="^https://[^/]+/.")] | None = None
+    callback_port: Annotated[int, Field(gt=0, lt=65_536)] | None = None
+
+
 class _EntryFields(BaseModel):
     """The fields of an entry that Packetgate reads. Other fields stay unchanged."""
 
@@ -85,6 +100,7 @@ class _EntryFields(BaseModel):
     url: Annotated[str, AfterValidator(_check_url)] | None = None
     headers: _EntryTextsByName = {}
     transport: Literal["http", "sse"] | None = None
+    oauth: _OAuthFields | None = None
     timeout: Annotated[int, BeforeValidator(_milliseconds)] | None = None
     trusted: StrictBool | None = None
     hosts: list[Annotated[str, AfterValidator(host_pattern)]] | None = None
@@ -127,7 +143,7 @@ def read_server_entry(raw: Any) -> ServerEntry:
     if "url" in raw and ("command" not in raw or raw["transport"]):
         unused = {"type", "command", "args", "env", "cwd", "sandbox"}
     elif "command" in raw:
-        unused = {"type", "url", "headers", "transport"}
+        unused = {"type", "url", "headers", "transport", "oauth"}
     else:
         raise UnusableEntryError('the entry needs a "command" that starts the server, or the server\'s "url"')
     fields, notes = _checked_fields({key: value for key, value in raw.items() if key not in unused})

@@ -38,6 +38,7 @@ from packetgate.tools.spec.descriptions import META
 from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
 from packetgate.toolsets.servers.config import ServerConfig
 from packetgate.toolsets.servers.messages import TransportFailure, transport_failure
+from packetgate.toolsets.servers.oauth import StoredLogin
 from packetgate.toolsets.servers.results import StoreContent, result_of_answer, to_result_async
 from packetgate.toolsets.servers.server import Server
 from packetgate.toolsets.servers.session import BoundedTransport
@@ -122,6 +123,7 @@ class Connection(Server):
         self._list_changes = 0
         """Number of changed tool lists that the server has announced."""
         self._process: LoggedTransport | None = None
+        self._login: StoredLogin | None = None
 
     @property
     def can_reconnect(self) -> bool:
@@ -166,7 +168,8 @@ class Connection(Server):
         """Mark the server as failed, with the error as its problem."""
         self.specs = ()
         self._retry_at = time.monotonic() + BACKOFF_S[min(self._attempts, len(BACKOFF_S) - 1)]
-        self._attempts += 1
+        if not (self._login and self._login.problem):  # the user may log in at any time
+            self._attempts += 1
         self._foreign_problem = self._cause(error)
         log = f"its output is in {self._process.log.label}" if self._process else ""
         hint = self._process.hint() if self._process and self.state == "connecting" else ""
@@ -287,6 +290,8 @@ class Connection(Server):
         try:
             transport = await asyncio.to_thread(self._transport)
             self._process = transport if isinstance(transport, LoggedTransport) else None
+            auth = getattr(transport, "auth", None)
+            self._login = auth if isinstance(auth, StoredLogin) else None
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 self._client = Client(
                     BoundedTransport(transport),
@@ -368,7 +373,7 @@ class Connection(Server):
             self.fail(error)
 
     def _cause(self, error: BaseException) -> str:
-        stop_reason = self._process.stop_reason if self._process else ""
+        stop_reason = self._process.stop_reason if self._process else self._login.problem if self._login else ""
         text = stop_reason or str(error).strip() or type(error).__name__
         line = text.splitlines()[0].removeprefix("Client failed to connect: ")
         return printable(redacted(line))[:MAX_PROBLEM]

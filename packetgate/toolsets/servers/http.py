@@ -34,11 +34,16 @@ _UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx
 """Exceptions of a request that did not reach the server."""
 
 
-def remote_transport(entry: Mapping[str, Any]) -> ClientTransport:
+def uses_sse(entry: Mapping[str, Any]) -> bool:
+    """Whether a server that has a URL is reached over SSE instead of streamable HTTP."""
+    return (entry.get("transport") or infer_transport_type_from_url(entry["url"])) == "sse"
+
+
+def remote_transport(entry: Mapping[str, Any], auth: httpx2.Auth | str | None) -> ClientTransport:
     """Return the transport to a server that has a URL. `entry` is the server's resolved entry of `mcp.json`."""
     url = entry["url"]
-    options: dict[str, Any] = {"headers": entry.get("headers"), "auth": entry.get("auth")}
-    if (entry.get("transport") or infer_transport_type_from_url(url)) == "sse":
+    options: dict[str, Any] = {"headers": entry.get("headers"), "auth": auth}
+    if uses_sse(entry):
         return SSETransport(url, **options)
     options |= {"httpx_client_factory": BoundedHttp, "max_sse_event_size": MAX_MESSAGE_BYTES}
     return StreamableHttpTransport(url, **options)

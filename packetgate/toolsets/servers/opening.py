@@ -139,7 +139,7 @@ def new_connection(
     sandbox: SandboxSettings | None = None,
 ) -> "Connection":
     """Return a connection to a configured server; it is not opened yet. The server's log is a file in `log_dir`, and
-    its home folder in the sandbox is next to that folder.
+    its home folder in the sandbox, and its login, are next to that folder.
 
     Args:
         kept: stores attachments and, with `store_texts`, long texts.
@@ -149,15 +149,18 @@ def new_connection(
     from packetgate.toolsets.servers.confined import server_confinement
     from packetgate.toolsets.servers.connection import Connection
     from packetgate.toolsets.servers.http import remote_transport
+    from packetgate.toolsets.servers.oauth import StoredLogin, may_log_in
     from packetgate.toolsets.servers.stdio import LoggedTransport, ServerLog
 
-    log, homes = ServerLog(log_dir / f"{config.name}.log"), log_dir.with_name("servers")
+    log = ServerLog(log_dir / f"{config.name}.log")
+    homes, logins = log_dir.with_name("servers"), log_dir.with_name("logins")
     known, settings = registry or Registry(), sandbox or SandboxSettings(mode="off")
 
     def transport() -> "ClientTransport":
         entry = config.resolved_entry()
         if "command" not in entry:
-            return remote_transport(entry)
+            auth = StoredLogin(config.name, entry, logins) if may_log_in(entry) else entry.get("auth")
+            return remote_transport(entry, auth)
         log.start()
         inherited = {name: os.environ[name] for name in NETWORK_VARIABLES if name in os.environ}
         command, environment = (
