@@ -126,7 +126,16 @@ def redaction(call: ToolCall, facts: Facts) -> Verdict | None:
     return Verdict(effect="refuse", why=why, code=Code.MARKED_ARGUMENT)
 
 
-CHECKS: tuple[Check, ...] = (listed, valid, provenance, policy, granted, redaction, risk)
+def accepted(call: ToolCall, facts: Facts) -> Verdict | None:
+    """Refuse a call whose arguments its server refuses before the call."""
+    hints = facts.hints.get(call.call_id)
+    if hints is None or not hints.refusal:
+        return None
+    why = f"the server of {call.tool_name} refuses these arguments: {hints.refusal}"
+    return Verdict(effect="refuse", why=why, code=Code.ARGUMENTS_INVALID)
+
+
+CHECKS: tuple[Check, ...] = (listed, valid, accepted, provenance, policy, granted, redaction, risk)
 """The checks of every gate. Of equally strict verdicts, the first holds."""
 
 

@@ -15,7 +15,7 @@ from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Header
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.risk.call import risk_fields
-from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.spec.tool_spec import CallHints, ToolSpec
 from packetgate.tools.text.values import fold_text, plain_text
 
 SHORT_CHARS = 4_000
@@ -67,6 +67,9 @@ class Facts:
     """Whether the client gives a repeated call a new id, so that only its digest tells that it was made before."""
     grants: Mapping[str, Grant] = field(default_factory=dict)
     """The grants that cover the calls, by call id; the gate fills them in."""
+
+    hints: Mapping[str, CallHints] = field(default_factory=dict)
+    """What servers say about the calls, by call id; the gate fills them in."""
 
     @cached_property
     def is_short(self) -> bool:

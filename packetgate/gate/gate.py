@@ -39,6 +39,7 @@ from packetgate.gate.journal import (
     turn_opened,
 )
 from packetgate.gate.proposal import Proposal
+from packetgate.gate.provenance.flagging import origins_of
 from packetgate.plugins import installed
 from packetgate.state.base import ErrorType, now
 from packetgate.state.codes import Code
@@ -132,7 +133,7 @@ class Gate:
             doubt: reviews calls that the client has decided, to ask about more of them.
         """
         gated = []
-        for call in await self._judge(calls, facts):
+        for call in await self.judge(calls, facts):
             if reviews is None:
                 doubted = await doubt(call) if doubt else None
                 review = doubted or CallReview.unjudged(call, CHOSEN_BY_CLIENT)
@@ -270,8 +271,9 @@ class Gate:
             raise CallRefusedError(message, code=Code.NOT_READ_ONLY)
         return call, checked.repairs
 
-    async def _judge(self, calls: Sequence[ToolCall], facts: Facts) -> list[ToolCall]:
-        """Return the calls with their current risk, and with the strictest verdict on each."""
+    async def judge(self, calls: Sequence[ToolCall], facts: Facts) -> list[ToolCall]:
+        """Return the calls with their current risk, and with the strictest verdict on each. Nothing is recorded."""
+        facts = await _with_hints(calls, facts)
         if self._checks == CHECKS and facts.is_short and sum(len(str(call.params)) for call in calls) < SHORT_CHARS:
             judged = self._verdicts(calls, facts)
         else:
@@ -299,7 +301,10 @@ class Gate:
         judged = []
         for call in calls:
             spec = facts.catalogue.get(call.tool_name)
-            rated = with_risk(call, spec)
+            hints = facts.hints.get(call.call_id)
+            rated = with_risk(call, spec, hints)
+            if spec is not None and hints is not None:  # reads and changes are traced differently
+                rated = rated.changed(provenance=origins_of(call.params, spec, facts.sources, hints))
             rated = rated.changed(verdict=strictest_verdict(self._checks, rated, facts))
             judged.append(rated.changed(verdict_digest=verdict_digest(rated, spec, facts) if spec else ""))
         return judged
@@ -443,6 +448,20 @@ class Gate:
         if call.status.awaits_user:
             return call.changed(started_at=started[-1])
         return call.with_unfinished_run(started[-1])
+
+
+async def _with_hints(calls: Sequence[ToolCall], facts: Facts) -> Facts:
+    """Return the facts with the hints of the servers that offer them. A hint holds for this judgement only."""
+    asked = {}
+    for call in calls:
+        spec = facts.catalogue.get(call.tool_name)
+        if spec is not None and spec.ask_hints is not None:
+            real = {"dry_run": False} if spec.has_dry_run else {}
+            asked[call.call_id] = spec.ask_hints({**spec.default_args, **call.params, **real})
+    if not asked:
+        return facts
+    found = zip(asked, await asyncio.gather(*asked.values()), strict=True)
+    return replace(facts, hints={call_id: hints for call_id, hints in found if hints is not None})
 
 
 def error_line(call: ToolCall) -> str:

@@ -14,7 +14,7 @@ from packetgate.state.routing import Risk
 from packetgate.state.sections import PaletteDetail, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import matching_names
-from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.spec.tool_spec import TOOL_RESOLUTION, ToolSpec
 from packetgate.tools.text.reading import access_of
 from packetgate.tools.text.tokens import ESTIMATE
 
@@ -49,9 +49,15 @@ class ListedTool(Tool):
         return result
 
 
-def listed_tool(spec: ToolSpec, detail: PaletteDetail, call: CallTool) -> ListedTool:
-    """Return a list entry of a tool, with Packetgate's risk hints in place of the server's."""
+def listed_tool(spec: ToolSpec, detail: PaletteDetail, call: CallTool, *, marks_resolvable: bool = False) -> ListedTool:
+    """Return a list entry of a tool, with Packetgate's risk hints in place of the server's.
+
+    `marks_resolvable`: whether the client resolves calls of tools that are marked for it.
+    """
     in_full = detail == "full"
+    meta = {key: value for key, value in (spec.meta or {}).items() if key != TOOL_RESOLUTION} if in_full else {}
+    if marks_resolvable and can_be_resolved(spec):
+        meta[TOOL_RESOLUTION] = {"resolvable": True}
     return ListedTool(
         name=spec.listed_name,
         canonical_name=spec.name,
@@ -59,8 +65,8 @@ def listed_tool(spec: ToolSpec, detail: PaletteDetail, call: CallTool) -> Listed
         description=_description(spec, detail),
         parameters=_schema(spec, detail),
         output_schema=spec.output_schema if in_full else None,
-        annotations=_annotations(spec),
-        upstream_meta=spec.meta if in_full else None,
+        annotations=listed_hints(spec),
+        upstream_meta=meta or None,
         call=call,
     )
 
@@ -121,7 +127,14 @@ def without_texts(schema: Any) -> Any:
     return schema
 
 
-def _annotations(spec: ToolSpec) -> mcp_types.ToolAnnotations:
+def can_be_resolved(spec: ToolSpec) -> bool:
+    """Whether some calls of a tool that changes something may only read."""
+    is_lower = spec.least_risk is not None and spec.least_risk.severity < spec.risk.severity
+    return spec.risk is not Risk.READ and not spec.has_fixed_risk and (is_lower or spec.ask_hints is not None)
+
+
+def listed_hints(spec: ToolSpec) -> mcp_types.ToolAnnotations:
+    """Return a tool's risk as annotations."""
     hints = {"open_world_hint": spec.is_external or spec.reaches_outside, "idempotent_hint": spec.idempotent}
     if spec.risk is Risk.READ:
         return mcp_types.ToolAnnotations(read_only_hint=True, **hints)
@@ -129,7 +142,7 @@ def _annotations(spec: ToolSpec) -> mcp_types.ToolAnnotations:
 
 
 def _entry_text(spec: ToolSpec, detail: PaletteDetail) -> str:
-    hints = _annotations(spec).model_dump(by_alias=True, exclude_none=True)
+    hints = listed_hints(spec).model_dump(by_alias=True, exclude_none=True)
     more = [part for part in (spec.title, spec.output_schema, spec.meta) if part] if detail == "full" else []
     return compact_json([spec.listed_name, _description(spec, detail), _schema(spec, detail), hints, *more])
 

@@ -34,6 +34,7 @@ from packetgate.connectors.proxy.gateway import LIST_PATIENCE_S, Gateway, refusa
 from packetgate.connectors.proxy.listing import listed_tool, sort_entries
 from packetgate.connectors.proxy.meta_tools import add_meta_tools
 from packetgate.connectors.proxy.recording import DATABASE_PATIENCE_S, open_recorder
+from packetgate.connectors.proxy.resolving import ToolResolution, resolves_calls
 from packetgate.gate.gate import Gate
 from packetgate.graph.composition import open_tools
 from packetgate.graph.journal import open_journal
@@ -68,7 +69,11 @@ class PaletteProvider(Provider):
         await self._gateway.announcer.remember_client(get_context())
         catalogue = await self._gateway.catalogue(session)  # later changes are announced
         entries = sort_entries(await self._gateway.tool_list(session, catalogue))
-        tools = [listed_tool(catalogue[entry.tool_name], entry.detail, self._call) for entry in entries]
+        marks = resolves_calls(get_context())
+        tools = [
+            listed_tool(catalogue[entry.tool_name], entry.detail, self._call, marks_resolvable=marks)
+            for entry in entries
+        ]
         return [*{tool.name: tool for tool in tools}.values()]  # some clients reject a list that contains a name twice
 
     async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
@@ -213,6 +218,7 @@ def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[A
         cache_scope="private",
         dereference_schemas=False,  # nested definitions would grow a hundredfold
     )
+    server.add_extension(ToolResolution(gateway))
     add_meta_tools(server, gateway)
     return server
 

@@ -11,7 +11,7 @@ from packetgate.gate.provenance.workspace import WorkspaceChange, workspace_chan
 from packetgate.state.origins import ArgumentRole, FlowLabel, Origin, OriginKind
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.call import judge_call
-from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.spec.tool_spec import CallHints, ToolSpec
 from packetgate.tools.text.hosts import fits_host, host_in, names_machine
 from packetgate.tools.text.named_paths import words_for_path
 from packetgate.tools.text.roles import names_address, role_of, secret_reference_in
@@ -60,10 +60,13 @@ class _Trace:
     is_free_text: bool = False
 
 
-def origins_of(params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts) -> dict[str, Origin]:
+def origins_of(
+    params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts, hints: CallHints | None = None
+) -> dict[str, Origin]:
     """Return the origin of each argument, with the reason if it is flagged. Blocking: slow for large sources."""
-    judgement = judge_call(spec, params)
-    flags = _flow_flags(params, spec, sources, reads=judgement.apparent_risk is Risk.READ)
+    judgement = judge_call(spec, params, hints)
+    is_outside = spec.reaches_outside or (hints is not None and hints.open_world)
+    flags = _flow_flags(params, spec, sources, reads=judgement.apparent_risk is Risk.READ, is_outside=is_outside)
     for name, value in params.items():
         if part := secret_reference_in(value, name):
             flags[name] = FlagReason(f"{part} contains keys or secrets, or configures what may run here")
@@ -296,7 +299,7 @@ class _Value(NamedTuple):
 
 
 def _flow_flags(
-    params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts, *, reads: bool
+    params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts, *, reads: bool, is_outside: bool
 ) -> dict[str, FlagReason]:
     """Return the reason for each argument that sends a call to a host that nobody named, or that carries data out.
 
@@ -306,7 +309,7 @@ def _flow_flags(
     """
     values = [value for name, argument in params.items() for value in _values_in(name, argument, spec)]
     targets = [value for value in values if value.is_target]
-    is_outward = spec.reaches_outside or bool(targets) if spec.outward is None else spec.outward
+    is_outward = is_outside or bool(targets) if spec.outward is None else spec.outward
     is_outward = is_outward or any(names_machine(value.text) for value in targets)
     flags: dict[str, FlagReason] = {}
     for value in targets:

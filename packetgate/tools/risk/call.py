@@ -17,9 +17,9 @@ from packetgate.tools.risk.command_lines import only_reads
 from packetgate.tools.risk.parameter_kinds import SAVE_NAMES, Kind, parameter_kinds, word_lists
 from packetgate.tools.risk.request_paths import names_change
 from packetgate.tools.risk.sql import UNREADABLE, change_in, looks_like_sql, risk_of_sql
-from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.spec.tool_spec import CallHints, ToolSpec
 from packetgate.tools.text.values import is_address
-from packetgate.tools.text.verbs import POSSIBLE_CHANGES, READ_VERBS, SURE_CHANGES, verb_kind
+from packetgate.tools.text.verbs import POSSIBLE_CHANGES, READ_VERBS, SENDING_VERBS, SURE_CHANGES, verb_kind
 from packetgate.tools.text.words import words_of
 
 LOOKS_LIKE_READ = "looks like a read, but nothing confirms that"
@@ -85,28 +85,29 @@ class Judgement:
         return Risk.READ if self.is_unconfirmed_read else self.risk
 
 
-def judge_call(spec: ToolSpec, params: Mapping[str, Any]) -> Judgement:
+def judge_call(spec: ToolSpec, params: Mapping[str, Any], hints: CallHints | None = None) -> Judgement:
     """Return the risk of a call. Permission depends on this risk, not on `spec.risk`. Blocking.
 
-    Arguments can only raise the risk, with two exceptions. A call of a trusted server's SQL tool has the risk of its
-    parsed SQL. A call without any of the tool's `changing_parameters` has the tool's `least_risk`.
+    Arguments can only raise the risk, with three exceptions. A call of a trusted server's SQL tool has the risk of its
+    parsed SQL. A call without any of the tool's `changing_parameters` has the tool's `least_risk`. A trusted server's
+    hints can say that a call of a writing tool only reads.
     """
     try:
         arguments = json.dumps(params)
         judge = _judge if len(arguments) <= _CACHED_CHARS else _judge.__wrapped__
-        return judge(spec, arguments)
+        return judge(spec, arguments, hints)
     except RecursionError:  # Python reads JSON to a depth of a few hundred levels
         return Judgement(Risk.EXECUTE, open_world=True, reasons=("its arguments are nested too deeply to be read",))
 
 
-def with_risk(call: ToolCall, spec: ToolSpec | None) -> ToolCall:
+def with_risk(call: ToolCall, spec: ToolSpec | None, hints: CallHints | None = None) -> ToolCall:
     """Return the call with its risk; unchanged if the tool no longer exists."""
-    return call.changed(**risk_fields(spec, call.params)) if spec else call
+    return call.changed(**risk_fields(spec, call.params, hints)) if spec else call
 
 
-def risk_fields(spec: ToolSpec, params: Mapping[str, Any]) -> dict[str, Any]:
+def risk_fields(spec: ToolSpec, params: Mapping[str, Any], hints: CallHints | None = None) -> dict[str, Any]:
     """Return the fields of a call that its risk decides."""
-    judgement = judge_call(spec, params)
+    judgement = judge_call(spec, params, hints)
     return {
         "risk": judgement.risk,
         "open_world": judgement.open_world,
@@ -122,14 +123,14 @@ def quoted(text: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _judge(spec: ToolSpec, arguments: str) -> Judgement:
+def _judge(spec: ToolSpec, arguments: str, hints: CallHints | None) -> Judgement:
     params: dict[str, Any] = json.loads(arguments)
     values = {name: [*_named_values(name, value)] for name, value in params.items()}
     addresses = [(name, next(filter(None, map(_address_in, values[name])), "")) for name in values]
     address_reasons = tuple(
         f"its `{quoted(name)}` points outside: {quoted(address)}" for name, address in addresses if address
     )
-    open_world = spec.reaches_outside or bool(address_reasons)
+    open_world = spec.reaches_outside or bool(address_reasons) or (hints is not None and hints.open_world)
     if spec.has_fixed_risk:
         return Judgement(spec.risk, open_world, spec.risk_reasons + address_reasons)
     kinds = _kinds_of(spec)
@@ -139,6 +140,10 @@ def _judge(spec: ToolSpec, arguments: str) -> Judgement:
     if may_be_lower and spec.least_risk is not None and spec.least_risk.severity < spec.risk.severity:
         floor = spec.least_risk
         floor_reasons = () if floor is Risk.READ else spec.risk_reasons
+    if hints is not None and not hints.read_only:
+        reasons.append(_Reason(Risk.WRITE, "its server says that this call does more than read"))
+    elif hints is not None and hints.are_trusted and floor is Risk.WRITE and not _sends(spec):
+        floor, floor_reasons = Risk.READ, ("its server, which is trusted, says that this call only reads",)
     worst = max([Risk.READ, *(reason.risk for reason in reasons)], key=lambda risk: risk.severity)
     risk = max(floor, worst, key=lambda risk: risk.severity)
     raised = tuple(
@@ -152,6 +157,10 @@ def _judge(spec: ToolSpec, arguments: str) -> Judgement:
 @lru_cache(maxsize=4_096)
 def _kinds_of(spec: ToolSpec) -> Mapping[str, Kind]:
     return {name: kind for kind, name in parameter_kinds(spec.full, spec.input_schema)}
+
+
+def _sends(spec: ToolSpec) -> bool:
+    return not SENDING_VERBS.isdisjoint(words_of(spec.upstream_name))
 
 
 def _is_sql_call(params: Mapping[str, Any], kinds: Mapping[str, Kind]) -> bool:

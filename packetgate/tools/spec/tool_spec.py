@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,12 +18,26 @@ from packetgate.tools.text.words import words_in, words_of
 _OTHER_PROPERTIES = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"})
 """Keywords with which a schema may accept more properties."""
 _PATHS = frozenset("directory file filename filepath folder path paths".split())
+TOOL_RESOLUTION = "io.modelcontextprotocol/tool-resolution"
+"""The extension of MCP by which a server gives hints on one call before it runs."""
 MAX_SCHEMA_DEPTH = 8
 """Deepest part of a schema that is read."""
 LINE_WORDS = 20
 """Most words of a tool in brief."""
 ARGUMENTS_PREFIX = "  arguments: "
 """Start of the line with a tool's arguments in a prompt."""
+
+
+@dataclass(frozen=True)
+class CallHints:
+    """What a server says about one call before it runs, as `tools/resolve` answers."""
+
+    read_only: bool = False
+    open_world: bool = True
+    are_trusted: bool = False
+    """Whether the user trusts the server. Otherwise the hints can only raise the risk."""
+    refusal: str = ""
+    """Why the server refuses the arguments; empty if it does not."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +107,10 @@ class ToolSpec:
         default=None, compare=False, repr=False
     )
     """Resolves arguments of a built-in tool, such as a name to a path. May block."""
+    ask_hints: Callable[[dict[str, Any]], Awaitable[CallHints | None]] | None = field(
+        default=None, compare=False, repr=False
+    )
+    """Asks the server for hints on a call with these arguments; None if the server does not offer that."""
     derived_parameters: tuple[str, ...] = ()
     """The parameters that `resolve_arguments` fills in from Packetgate's own records; nobody needs to state them."""
     paths_exist: Callable[[dict[str, Any]], bool] | None = field(default=None, compare=False, repr=False)

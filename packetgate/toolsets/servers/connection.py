@@ -7,6 +7,8 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,9 @@ from fastmcp import Client
 from fastmcp.client.transports import ClientTransport
 from fastmcp.telemetry import suppress_fastmcp_telemetry
 from mcp import MCPError
+from mcp.client.extension import advertise
 from mcp_types import (
+    INVALID_PARAMS,
     METHOD_NOT_FOUND,
     CallToolResult,
     PromptListChangedNotification,
@@ -35,10 +39,16 @@ from packetgate.state.routing import ToolResult
 from packetgate.tools.risk.registry import Registry, launched_package
 from packetgate.tools.spec.default_arguments import server_folder
 from packetgate.tools.spec.descriptions import META
-from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
+from packetgate.tools.spec.tool_spec import TOOL_RESOLUTION, CallHints, ToolSpec, digest_of
 from packetgate.toolsets.servers.config import ServerConfig
 from packetgate.toolsets.servers.messages import TransportFailure, transport_failure
 from packetgate.toolsets.servers.oauth import StoredLogin
+from packetgate.toolsets.servers.resolution import (
+    ResolveToolParams,
+    ResolveToolRequest,
+    ResolveToolResult,
+    is_marked,
+)
 from packetgate.toolsets.servers.results import StoreContent, result_of_answer, to_result_async
 from packetgate.toolsets.servers.server import Server
 from packetgate.toolsets.servers.session import BoundedTransport
@@ -60,6 +70,8 @@ _PENDING_CALLS_S = 2.0
 """Longest wait for pending calls before a refused session is replaced, in seconds."""
 _PING_TIMEOUT_S = 5.0
 """Time-out of a ping, in seconds."""
+_HINTS_TIMEOUT_S = 3.0
+"""Longest wait for a server's hints on a call, in seconds."""
 _CONNECTION_ERRORS = (
     anyio.ClosedResourceError,
     anyio.BrokenResourceError,
@@ -298,6 +310,7 @@ class Connection(Server):
                     init_timeout=CONNECT_TIMEOUT_S,
                     timeout=self._timeout_s,
                     message_handler=self._on_message,
+                    extensions=[advertise(TOOL_RESOLUTION)],
                 )
                 await self._client.__aenter__()  # type: ignore[no-untyped-call]
                 await self._list_tools(self._client)
@@ -357,9 +370,34 @@ class Connection(Server):
         }
         offered = [tool for tool in tools if self._config.offers(tool.name)]
         labels = [self._registry.confirmation(launched, version, tool.name, tool.input_schema) for tool in offered]
-        return tuple(
+        specs = [
             spec_of(self.name, tool, confirmation=label, **options) for tool, label in zip(offered, labels, strict=True)
+        ]
+        capabilities = client.session.server_capabilities
+        if capabilities is None or (capabilities.extensions or {}).get(TOOL_RESOLUTION) != {}:
+            return tuple(specs)
+        marked = {tool.name for tool in offered if is_marked(tool)}
+        return tuple(
+            replace(spec, ask_hints=partial(self._hints, client, spec.upstream_name))
+            if spec.upstream_name in marked
+            else spec
+            for spec in specs
         )
+
+    async def _hints(self, client: Client[Any], tool: str, params: dict[str, Any]) -> CallHints | None:
+        """Return what the server says about a call before it runs; None if it says nothing usable in time."""
+        request = ResolveToolRequest(params=ResolveToolParams(name=tool, arguments=params))
+        trusted = self._config.entry.get("trusted") is True
+        try:
+            async with asyncio.timeout(_HINTS_TIMEOUT_S):
+                answer = await client.session.send_request(request, ResolveToolResult)
+        except MCPError as error:
+            is_refusal = error.error.code == INVALID_PARAMS and transport_failure(error) is None
+            return CallHints(are_trusted=trusted, refusal=self._cause(error)) if is_refusal else None
+        except (*_CONNECTION_ERRORS, ValidationError):
+            return None
+        hints = answer.annotations
+        return CallHints(hints.read_only_hint, hints.open_world_hint, trusted) if answer.name == tool else None
 
     def _disconnected_error(self, client: Client[BoundedTransport], error: BaseException) -> LostCallError:
         self._fail_session(client, error)
