@@ -77,7 +77,7 @@ def _milliseconds(value: Any) -> int:
 class _OAuthFields(BaseModel):
     """How Packetgate is registered with the authorization server of a server. Others' files write `clientId`."""
 
-    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, validate_by_name=True)
+    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)
 
     client_id: _EntryText | None = None
     client_secret: _EntryText | None = None

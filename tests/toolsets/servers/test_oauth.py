@@ -174,7 +174,8 @@ async def test_an_answer_of_another_issuer_is_refused(tmp_path: Path, metadata: 
         ({}, False, "", None, SCOPES),
         ({"scopes": ["tasks"]}, False, "", None, ["tasks"]),
         ({"client_id": "by-hand", "client_secret": "${HAND_SECRET}"}, False, "by-hand", "s3cret-by-hand", SCOPES),
-        ({"clientId": "by-hand", "clientSecret": "${HAND_SECRET}"}, False, "by-hand", "s3cret-by-hand", SCOPES),
+        ({"clientId": "by-hand", "clientSecret": "${HAND_SECRET}", "xaa": True}, False, "by-hand",
+         "s3cret-by-hand", SCOPES),
         ({"client_id": "by-hand", "client_metadata_url": DOCUMENT}, True, DOCUMENT, None, SCOPES),
         ({"client_id": "by-hand", "client_metadata_url": DOCUMENT, "client_secret": "${HAND_SECRET}"}, False, "by-hand",
          "s3cret-by-hand", SCOPES),
@@ -296,7 +297,9 @@ def test_the_state_without_a_login(tmp_path: Path, entry: dict[str, Any], state:
     assert [found.text for found in login_states([config], tmp_path)] == ([state] if state else [])
 
 
-@pytest.mark.parametrize("oauth", ["yes", {"client": "x"}, {"callback_port": 0}, {"client_metadata_url": "http://a/b"}])
+@pytest.mark.parametrize(
+    "oauth", ["yes", {"scopes": "all"}, {"callback_port": 0}, {"client_metadata_url": "http://a/b"}]
+)
 def test_a_wrong_oauth_entry_is_refused(oauth: object):
     with pytest.raises(UnusableEntryError, match="oauth"):
         read_server_entry({"url": "https://example.org/mcp", "oauth": oauth})
