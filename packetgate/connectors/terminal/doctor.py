@@ -23,6 +23,7 @@ from packetgate.state.database_errors import UNDO_CONTENT, check_sqlite, databas
 from packetgate.state.errors import PacketgateError
 from packetgate.state.printing import counted
 from packetgate.state.routing import Risk
+from packetgate.state.sections import ServerHealth
 from packetgate.tools.calibration import read_calibration
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
 from packetgate.tools.catalogue.rule_checks import rule_problems
@@ -130,15 +131,7 @@ async def _servers(settings: Settings) -> AsyncIterator[Finding]:
         yield Finding("bad" if remark.kind == "left out" else "note", "mcp.json", str(remark))
     commands = {server.name: server.entry.get("command") for server in config.servers}
     for server in health:
-        command = commands.get(server.name)
-        if server.state == "ready":
-            text = server.problem or counted(server.tools, "tool")
-            yield Finding("note" if server.problem else "ok", server.name, text)
-        elif isinstance(command, str) and "${" not in command and shutil.which(command) is None:
-            text = f"{server.problem}; the program {command!r} is not installed, or not on PATH"
-            yield Finding("bad", server.name, text)
-        else:
-            yield Finding("bad", server.name, server.problem or "still starting")
+        yield _server(server, commands.get(server.name))
         for note in notes.get(server.name, ()):
             yield Finding("note", server.name, note)
     for state in await asyncio.to_thread(lambda: [*login_states(config.servers, settings.logins_path)]):
@@ -157,6 +150,15 @@ async def _servers(settings: Settings) -> AsyncIterator[Finding]:
     unconfirmed_reads = [spec for spec in specs if spec.is_unconfirmed_read and spec.risk is not Risk.READ]
     for name in dict.fromkeys(spec.server for spec in unconfirmed_reads):
         yield Finding("note", name, unconfirmed_reads_note([spec for spec in unconfirmed_reads if spec.server == name]))
+
+
+def _server(server: ServerHealth, command: object) -> Finding:
+    if server.state == "ready":
+        return Finding("note" if server.problem else "ok", server.name, server.problem or counted(server.tools, "tool"))
+    problem = server.problem or "still starting"
+    if isinstance(command, str) and "${" not in command and shutil.which(command) is None:
+        problem = f"{problem}; the program {command!r} is not installed, or not on PATH"
+    return Finding("bad", server.name, problem)
 
 
 async def _sandbox(settings: Settings, preferences: Preferences) -> Finding:
