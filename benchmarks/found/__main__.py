@@ -22,7 +22,7 @@ from langchain_core.language_models.fake_chat_models import FakeMessagesListChat
 from langchain_core.messages import AIMessage, AIMessageChunk, ToolCall, ToolCallChunk
 from mcp_types import Tool, ToolAnnotations
 
-from benchmarks.found import talks
+from benchmarks.found import launches, talks
 from benchmarks.found.scripted import ScriptedTexts, StreamedTexts, call_lamps, prompt_of, weather_turns
 from benchmarks.found.server import FoundServer
 from packetgate.connectors.discord.messages import MESSAGE_CHARS, split_message
@@ -190,6 +190,11 @@ async def declared_reads(rows: Rows) -> Iterator[bool]:
     return iter([_declared_risk(row["tool"], row["arguments"]) in row["right"] for row in rows])
 
 
+async def launch(rows: Rows) -> Iterator[bool]:
+    """Return whether no imitation of a registered server runs with its labels, or outside the sandbox."""
+    return iter([await launches.is_not_imitated(row) for row in rows])
+
+
 CHECKS: dict[str, Callable[[Rows], Awaitable[Iterator[bool]]]] = {
     "answers": answers,
     "mcp_json": mcp_json,
@@ -213,6 +218,7 @@ CHECKS: dict[str, Callable[[Rows], Awaitable[Iterator[bool]]]] = {
     "side": side,
     "grants": grants,
     "declared_reads": declared_reads,
+    "launch": launch,
 }
 
 

@@ -84,7 +84,7 @@ def check_settings(settings: "Settings") -> "Settings":
 
 
 def check_settings_files(settings: "Settings") -> "Settings":
-    """Return settings after checking their files; print which entries of `mcp.json` are changed, ignored or confined.
+    """Return settings after checking their files; print which entries of `mcp.json` are changed or ignored.
 
     Raises:
         ConfigError: a file cannot be used.
@@ -93,12 +93,13 @@ def check_settings_files(settings: "Settings") -> "Settings":
     from packetgate.tools.catalogue.preferences import load_preferences
     from packetgate.tools.risk.registry import load_registry
     from packetgate.toolsets.servers.config import load_config
-    from packetgate.toolsets.servers.confined import confinement_note
+    from packetgate.toolsets.servers.confined import sandbox_problem
 
+    preferences = load_preferences(settings.preferences_path)
     config = load_config(settings.config_path, settings.root)
-    sandbox, registry = sandbox_settings(load_preferences(settings.preferences_path), settings), load_registry()
+    sandbox, registry = sandbox_settings(preferences, settings), load_registry()
     may_need_sandbox = config.servers or shutil.which("bwrap") is None  # trying it takes a moment
-    note = confinement_note(config, sandbox, registry) if may_need_sandbox else ""
+    note = sandbox_problem(sandbox) if may_need_sandbox else ""
     for line in [*config.entry_problems, *([note] if note else [])]:
         typer.echo(f"packetgate: {line}", err=True)
     _confirm_servers(config, sandbox, registry)

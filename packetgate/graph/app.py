@@ -4,23 +4,19 @@ import logging
 from functools import partial
 
 from packetgate.graph.building import build_graph
-from packetgate.graph.composition import deciders_for, make_hub, model_pool, sandbox_settings
+from packetgate.graph.composition import deciders_for, make_hub, model_pool
 from packetgate.graph.event_loops import LoopTools
 from packetgate.graph.journal import open_journal
 from packetgate.graph.server_graph import ServerGraph
 from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
 from packetgate.tools.catalogue.preferences import load_preferences
-from packetgate.tools.risk.registry import load_registry
 from packetgate.toolsets.servers.config import load_config
-from packetgate.toolsets.servers.confined import confinement_note
 
 _settings = Settings()
-_preferences = load_preferences(_settings.preferences_path)  # reports errors of the file at the start
+load_preferences(_settings.preferences_path)  # reports errors of the file at the start
 _config = load_config(_settings.config_path, _settings.root)
-_registry = load_registry()
-_note = confinement_note(_config, sandbox_settings(_preferences, _settings), _registry)
-for _line in [*_config.entry_problems, *([_note] if _note else [])]:
+for _line in _config.entry_problems:
     logging.getLogger(__name__).warning("%s", _line)
 _models = model_pool(_settings)
 _results = result_store(_settings)

@@ -30,9 +30,9 @@ from packetgate.tools.catalogue.rule_checks import rule_problems
 from packetgate.tools.risk.registry import load_registry
 from packetgate.tools.risk.tool import unconfirmed_reads_note
 from packetgate.toolsets.builtin.files import ToolFailure
-from packetgate.toolsets.builtin.sandbox import Sandbox, bubblewrap_works
+from packetgate.toolsets.builtin.sandbox import Sandbox
 from packetgate.toolsets.servers.config import load_config
-from packetgate.toolsets.servers.confined import NO_SANDBOX
+from packetgate.toolsets.servers.confined import sandbox_problem
 from packetgate.toolsets.servers.oauth import login_states
 
 PACKAGES = ("packetgate", "langgraph", "langchain-core", "fastmcp", "mcp", "pydantic")
@@ -121,10 +121,10 @@ async def _plugins(settings: Settings) -> AsyncIterator[Finding]:
 async def _servers(settings: Settings) -> AsyncIterator[Finding]:
     config = load_config(settings.config_path, settings.root)
     sandbox = sandbox_settings(load_preferences(settings.preferences_path), settings)
-    if sandbox.mode == "auto" and not await asyncio.to_thread(bubblewrap_works):
-        typer.echo(f"packetgate: {NO_SANDBOX}", err=True)
+    if problem := await asyncio.to_thread(sandbox_problem, sandbox):
+        typer.echo(f"packetgate: {problem}", err=True)
     async with open_tools(settings) as hub:
-        catalogue, health, notes = await hub.catalogue(), hub.health(), hub.tool_notes()
+        catalogue, health, notes, rights = await hub.catalogue(), hub.health(), hub.tool_notes(), hub.rights()
     where = f"{len(health)} from {config.source}; files below {settings.root.resolve()}; logs in {settings.logs_path}"
     yield Finding("ok", "servers", where)
     for remark in config.remarks:
@@ -132,6 +132,8 @@ async def _servers(settings: Settings) -> AsyncIterator[Finding]:
     commands = {server.name: server.entry.get("command") for server in config.servers}
     for server in health:
         yield _server(server, commands.get(server.name))
+        if server.name in rights:
+            yield Finding("ok", server.name, rights[server.name])
         for note in notes.get(server.name, ()):
             yield Finding("note", server.name, note)
     for state in await asyncio.to_thread(lambda: [*login_states(config.servers, settings.logins_path)]):

@@ -5,7 +5,6 @@ tool whose name and input schema have not changed.
 """
 
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,25 +32,6 @@ _LAUNCHERS = {
     ("pipx", "run"): "pypi",
 }
 _HARMLESS_OPTIONS = frozenset("-y --yes -q --quiet --silent --bun --isolated --offline --refresh".split())
-_REDIRECTING_PREFIXES = ("BUN_", "COREPACK_", "DYLD_", "LD_", "NODE_", "NPM_", "PIP_", "PIPX_", "PNPM_", "UV_", "XDG_")
-_REDIRECTING_VARIABLES = frozenset(
-    "ALL_PROXY APPDATA BASH_ENV HOME HTTPS_PROXY HTTP_PROXY PATH PYTHONHOME PYTHONPATH PYTHONSTARTUP USERPROFILE"
-    " VIRTUAL_ENV".split()
-)
-"""Variables that may change which package runs, or which code runs in it."""
-_HARMLESS_VARIABLES = frozenset({"NODE_ENV", "NODE_EXTRA_CA_CERTS"})
-_FOLDER_FILES = {
-    "npx": (),
-    "bunx": ("bunfig.toml", ".env", ".env.local", ".env.development", ".env.production"),
-    "pnpm": ("pnpm-workspace.yaml", ".pnpmfile.cjs"),
-    "uvx": (),
-    "pipx": ("__pypackages__",),
-}
-"""Files and folders by which a launcher may start something else, in the folder of the server or above."""
-_HARMLESS_NPM_SETTINGS = frozenset(
-    "audit engine-strict fund legacy-peer-deps loglevel package-lock progress save save-exact save-prefix"
-    " update-notifier".split()
-)
 # a version that begins with a dot or ends like an archive is a local file, to npm
 _NPM_SPEC = re.compile(
     r"((?:@[a-z0-9~-][\w.~-]*/)?[a-z0-9~-][\w.~-]*)(?:@(?!\.|.*\.(?i:tgz|tar|tar\.gz)$)([^/\\:\s]+))?"
@@ -92,6 +72,8 @@ class KnownServer(BaseModel):
     server_version: str = ""
     """The version that the labelled server reports of itself, which may differ from its package's version."""
     source: str = ""
+    variables: tuple[str, ...] = ()
+    """Names of variables that the package documents, and that change neither its code nor whom it sends a key to."""
     tools: dict[str, ToolLabel]
 
     def covers(self, launched: "LaunchedPackage", reported_version: str) -> bool:
@@ -121,6 +103,20 @@ class LaunchedPackage(NamedTuple):
     """The pinned version; empty if none is pinned."""
 
 
+class PackageLaunch(NamedTuple):
+    """What a command line asks a package launcher for."""
+
+    launcher: str
+    """The launcher as written: a name or a path."""
+    program: str
+    """The launcher's name."""
+    options: tuple[str, ...]
+    """The words from the launcher to the package."""
+    arguments: tuple[str, ...]
+    """The server's own arguments."""
+    package: LaunchedPackage
+
+
 class Confirmation(NamedTuple):
     """A label, and the version of the registry that contains it."""
 
@@ -141,6 +137,10 @@ class Registry:
         tools = sum(len(server.tools) for server in self.servers)
         servers = len({server.package for server in self.servers})
         return f"version {self.version}: {servers} known servers with {tools:,} labelled tools"
+
+    def known_servers(self, launched: LaunchedPackage) -> tuple[KnownServer, ...]:
+        """Return the entries of a package; without a pinned version, in any version."""
+        return tuple(one for one in self.servers if one.covers(launched, launched.version or one.server_version))
 
     def confirmation(
         self, launched: LaunchedPackage | None, reported_version: str, name: str, schema: Mapping[str, Any]
@@ -165,82 +165,33 @@ def load_registry() -> Registry:
     return Registry(document["version"], tuple(map(KnownServer.model_validate, document["servers"])))
 
 
-def launched_package(entry: Mapping[str, Any], folder: Path) -> LaunchedPackage | None:
-    """Return the package that a server's entry starts from the public registry of packages. Blocking.
-
-    Return None for another command, for options and variables that may redirect the launcher, and if `folder`, in which
-    the server starts, or a folder above may do so.
-    """
-    command = [str(entry.get("command") or ""), *map(str, entry.get("args") or ())]
-    if command[0].casefold() in ("cmd", "cmd.exe") and command[1:2] in (["/c"], ["/C"]):
+def requested_launch(command: Sequence[str]) -> PackageLaunch | None:
+    """Return what a command line asks a package launcher for; None for another command or an unknown option."""
+    if command and command[0].casefold() in ("cmd", "cmd.exe") and command[1:2] in (["/c"], ["/C"]):
         command = command[2:]
     program, _, suffix = re.split(r"[/\\]", command[0] if command else "")[-1].partition(".")
     words = (program, *command[1:])
     launcher = next((known for known in _LAUNCHERS if words[: len(known)] == known), None)
-    is_path = program != command[0].partition(".")[0] if command else False
-    if launcher is None or suffix not in ("", "cmd", "exe") or any(map(_redirects, entry.get("env") or ())):
+    if launcher is None or suffix not in ("", "cmd", "exe"):
         return None
-    if is_path and (not Path(command[0]).is_absolute() or Path(command[0]).is_relative_to(folder.absolute())):
-        return None
-    arguments = [*words[len(launcher) :]]
-    while arguments and arguments[0] in _HARMLESS_OPTIONS:
-        del arguments[0]
-    is_named = launcher == ("uvx",) and arguments[:1] == ["--from"]
-    arguments = arguments[1:] if is_named else arguments
+    place = len(launcher)
+    while words[place : place + 1] and words[place] in _HARMLESS_OPTIONS:
+        place += 1
+    is_named = launcher == ("uvx",) and words[place : place + 1] == ("--from",)
+    place += is_named
     kind = _LAUNCHERS[launcher]
-    match = (_NPM_SPEC if kind == "npm" else _PYPI_SPEC).fullmatch(arguments[0]) if arguments else None
+    match = (_NPM_SPEC if kind == "npm" else _PYPI_SPEC).fullmatch(words[place]) if words[place:] else None
     if match is None:
         return None
     name = match[1] if kind == "npm" else re.sub(r"[-_.]+", "-", match[1]).casefold()
     version = match[match.re.groups] or ""
     if kind == "pypi" and match[2] == "@" and (program != "uvx" or not _is_version(version)):  # a local file or folder
         return None
-    if is_named and arguments[1:2] not in ([match[1]], [name]):  # `uvx --from` can start any program of its environment
+    place += is_named
+    if is_named and words[place : place + 1] not in ((match[1],), (name,)):  # `uvx --from` can start other programs
         return None
-    if _folder_redirects(folder, program, arguments[0] if program == "pipx" else name):
-        return None
-    return LaunchedPackage(f"{kind}:{name}", version if _EXACT_VERSION.fullmatch(version) else "")
-
-
-def _redirects(variable: str) -> bool:
-    name = variable.upper()
-    return name in _REDIRECTING_VARIABLES or (
-        name.startswith(_REDIRECTING_PREFIXES) and name not in _HARMLESS_VARIABLES
-    )
-
-
-def _folder_redirects(folder: Path, program: str, package: str) -> bool:
-    """Return whether a file of the folder, or of a folder above, may change what the launcher starts."""
-    folder = folder.absolute()
-    if program == "pipx" and (folder / package).exists():  # pipx runs a file of this name
-        return True
-    for place in (folder, *folder.parents):
-        found = [place / name for name in _FOLDER_FILES[program]]
-        if program in ("npx", "bunx", "pnpm"):
-            programs = place / "node_modules" / ".bin"
-            found += [place / "node_modules" / package, programs / package, programs / package.rpartition("/")[2]]
-        if any(map(os.path.lexists, found)):
-            return True
-        if program in ("npx", "bunx", "pnpm") and (
-            (place != Path.home() and _npm_settings_redirect(_text_of(place / ".npmrc")))
-            or _name_in(_text_of(place / "package.json")) == package
-        ):
-            return True
-    return False
-
-
-def _npm_settings_redirect(text: str) -> bool:
-    lines = (line.strip() for line in re.split(r"[\r\n]", text))
-    settings = (line.partition("=")[0].strip() for line in lines if line and not line.startswith(("#", ";")))
-    return any(setting not in _HARMLESS_NPM_SETTINGS for setting in settings)
-
-
-def _name_in(package_file: str) -> str:
-    try:
-        package = json.loads(package_file.removeprefix("\ufeff") or "{}")
-    except (ValueError, RecursionError):
-        return ""
-    return str(package.get("name")) if isinstance(package, dict) else ""
+    package = LaunchedPackage(f"{kind}:{name}", version if _EXACT_VERSION.fullmatch(version) else "")
+    return PackageLaunch(command[0], program, words[1 : place + 1], words[place + 1 :], package)
 
 
 def _is_version(text: str) -> bool:
@@ -248,13 +199,6 @@ def _is_version(text: str) -> bool:
         return text == "latest" or bool(Version(text))
     except InvalidVersion:
         return False
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def _without_prose(schema: Any) -> Any:

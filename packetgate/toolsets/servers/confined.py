@@ -5,15 +5,22 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from packetgate.state.errors import ServerError
-from packetgate.tools.risk.registry import Registry, launched_package
+from packetgate.tools.risk.registry import LaunchedPackage, Registry
 from packetgate.tools.spec.tool_spec import digest_of
 from packetgate.toolsets.builtin.confinement import Confinement
 from packetgate.toolsets.builtin.sandbox import SandboxSettings, bubblewrap_works
 from packetgate.toolsets.servers import sandbox_port
-from packetgate.toolsets.servers.config import McpConfig
+from packetgate.toolsets.servers.config import McpConfig, ServerConfig
+from packetgate.toolsets.servers.launch import (
+    DATABASE_SUFFIXES,
+    NotRegisteredError,
+    ProvedLaunch,
+    is_within,
+    prove_launch,
+)
 
 SWITCH_OFF = '"sandbox": "off" in its entry switches that off'
 NO_SANDBOX = (
@@ -35,21 +42,49 @@ SANDBOX_ERRORS = re.compile(
 )
 """Errors that the sandbox may cause."""
 _PROGRAM_SUFFIXES = frozenset(".py .pyz .js .mjs .cjs .ts .mts .sh .rb .php .jar .exe .dll .go".split())
-_DATABASE_SUFFIXES = frozenset(".db .db3 .sqlite .sqlite3 .duckdb .kuzu .lance".split())
 _PROJECT_FILES = "package.json pyproject.toml setup.py requirements.txt go.mod Cargo.toml Gemfile composer.json".split()
+_INDEX_SETTINGS = ".npmrc .bunfig.toml .config/pnpm/rc .config/uv/uv.toml .config/pip/pip.conf .pip/pip.conf".split()
+_KEY = re.compile(r"(?i)_auth|passw|token|secret|username|://[^/\s]*@")
 _MAX_PATH = 4_096
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://+(?=/)")
 
 
-def is_known_server(entry: Mapping[str, Any], registry: Registry) -> bool:
-    """Return whether an entry starts a package that the registry has, in a version that it has or in none. Blocking."""
-    launched = launched_package(entry, Path(entry.get("cwd") or "."))
-    return launched is not None and any(
-        server.covers(launched, launched.version or server.server_version) for server in registry.servers
-    )
+class ServerStart(NamedTuple):
+    """How the process of a server starts."""
+
+    command: list[str]
+    folder: str | None
+    environment: dict[str, str]
+    confinement: Confinement | None
+    """What the process may use; None: what the user may."""
+    package: LaunchedPackage | None
+    """The package of the registry that is proved to start."""
+    rights: str
+    """One line for users: whether the server is registered, and what it may use."""
 
 
-def is_confined(entry: Mapping[str, Any], settings: SandboxSettings, registry: Registry) -> bool:
+def server_start(
+    config: ServerConfig, entry: Mapping[str, Any], settings: SandboxSettings, registry: Registry, homes: Path
+) -> ServerStart:
+    """Return how the server of a resolved entry starts. Blocking.
+
+    Raises:
+        ServerError: as in `is_confined`.
+    """
+    try:
+        launch = prove_launch(entry, registry, config.folder, homes / ".empty")
+        confinement = server_confinement(config.name, entry, settings, homes, launch)
+    except NotRegisteredError as error:
+        confinement = server_confinement(config.name, entry, settings, homes)
+        rights = f"not registered: {error}; {_described(confinement)}"
+        command = [str(entry["command"]), *map(str, entry.get("args", ()))]
+        return ServerStart(command, entry.get("cwd"), entry.get("env", {}), confinement, None, rights)
+    rights = f"registered: {launch.package.package}; {_described(confinement)}"
+    environment = launch.environment | launch.variables
+    return ServerStart(launch.command, str(launch.folder), environment, confinement, launch.package, rights)
+
+
+def is_confined(entry: Mapping[str, Any], settings: SandboxSettings, *, is_registered: bool) -> bool:
     """Return whether a server process runs in the sandbox. Blocking.
 
     Raises:
@@ -57,7 +92,7 @@ def is_confined(entry: Mapping[str, Any], settings: SandboxSettings, registry: R
             neither known nor confirmed.
     """
     wanted = entry.get("sandbox")
-    if wanted == "off" or (wanted is None and (settings.mode == "off" or is_known_server(entry, registry))):
+    if wanted == "off" or (wanted is None and settings.mode == "off"):
         return False
     if bubblewrap_works():
         return True
@@ -65,7 +100,7 @@ def is_confined(entry: Mapping[str, Any], settings: SandboxSettings, registry: R
         raise ServerError(
             f"no sandbox works on this machine, so the server does not start: install bubblewrap; {SWITCH_OFF}"
         )
-    if not is_known_server(entry, registry) and not _confirmation(entry, settings.data).exists():
+    if not is_registered and not _confirmation(entry, settings.data).exists():
         raise ServerError(
             "no sandbox works on this machine, and the server is unknown, so it does not start: install bubblewrap, or "
             f"confirm the server once in a terminal, with `packetgate tools`; {SWITCH_OFF}"
@@ -73,15 +108,22 @@ def is_confined(entry: Mapping[str, Any], settings: SandboxSettings, registry: R
     return False
 
 
+def sandbox_problem(settings: SandboxSettings) -> str:
+    """Return what to say if the settings want a sandbox and none works; empty otherwise. Blocking."""
+    return NO_SANDBOX if settings.mode == "auto" and not bubblewrap_works() else ""
+
+
 def unconfirmed_servers(config: McpConfig, settings: SandboxSettings, registry: Registry) -> dict[str, dict[str, Any]]:
     """Return the entries of unknown servers that wait for a confirmation, because no sandbox works. Blocking."""
     found = dict[str, dict[str, Any]]()
-    if settings.mode == "auto" and not bubblewrap_works():
-        for server in config.servers:
-            with suppress(ServerError):  # told when the server starts
-                entry = server.resolved_entry()
-                is_confirmed = is_known_server(entry, registry) or _confirmation(entry, settings.data).exists()
-                if "command" in entry and entry.get("sandbox") is None and not is_confirmed:
+    empty = (settings.data or Path(os.devnull)) / "servers" / ".empty"
+    for server in config.servers if sandbox_problem(settings) else ():
+        with suppress(ServerError):  # told when the server starts
+            entry = server.resolved_entry()
+            if "command" in entry and entry.get("sandbox") is None and not _confirmation(entry, settings.data).exists():
+                try:
+                    prove_launch(entry, registry, server.folder, empty)
+                except NotRegisteredError:
                     found[server.name] = entry
     return found
 
@@ -99,27 +141,12 @@ def _confirmation(entry: Mapping[str, Any], data: Path | None) -> Path:
     return (data or Path(os.devnull)) / "confirmed" / digest_of([command, folder])
 
 
-def confinement_note(config: McpConfig, settings: SandboxSettings, registry: Registry) -> str:
-    """Return which servers run in the sandbox although their entries do not say so, or that none works. Blocking."""
-    if settings.mode == "auto" and not bubblewrap_works():
-        return NO_SANDBOX
-    entries = {server.name: server.entry for server in config.servers if "command" in server.entry}
-    try:
-        names = [
-            name for name, entry in entries.items() if "sandbox" not in entry and is_confined(entry, settings, registry)
-        ]
-    except ServerError as error:
-        return str(error)
-    if not names:
-        return ""
-    return (
-        f"{config.source}: {', '.join(names)}: not known to Packetgate, so in a sandbox: sees and changes only the "
-        f"working folder, the paths of its entry, and a home folder of its own ({SWITCH_OFF})"
-    )
-
-
 def server_confinement(
-    name: str, entry: Mapping[str, Any], settings: SandboxSettings, registry: Registry, homes: Path
+    name: str,
+    entry: Mapping[str, Any],
+    settings: SandboxSettings,
+    homes: Path,
+    launch: ProvedLaunch | None = None,
 ) -> Confinement | None:
     """Return what the process of a server may use, or None if it is not confined. Blocking.
 
@@ -128,29 +155,40 @@ def server_confinement(
 
     Raises:
         ServerError: as in `is_confined`.
+        NotRegisteredError: others may change what `launch` starts, in a folder that the entry names.
     """
-    if not is_confined(entry, settings, registry):
+    if not is_confined(entry, settings, is_registered=launch is not None):
         return None
     wanted = entry.get("sandbox")
     start = Path(entry.get("cwd") or ".").expanduser().absolute()
     user_home = Path.home()
-    command = [str(entry["command"]), *map(str, entry.get("args", ()))]
+    command = launch.command if launch else [str(entry["command"]), *map(str, entry.get("args", ()))]
+    environment = launch.variables if launch else entry.get("env", {})
     reads, writes = [*_expanded(settings.reads, start)], [*_expanded(settings.writes, start)]
-    if not user_home.is_relative_to(start):
-        writes.append(start)
     if isinstance(wanted, list):
         writes += _expanded(wanted, start)
-    for path, is_program in _named_paths(command, entry.get("env", {}), start):
+    for path, is_program in _named_paths(command[1:] if launch else command, environment, start):
         (reads if is_program else writes).append(path)
+    if not user_home.is_relative_to(start):
+        writes.append(start)
+    private = [one.resolve() for one in (homes, settings.data) if one]
+    reads, writes = (
+        [path for path in paths if path == start or not is_within(path, private)] for paths in (reads, writes)
+    )
     if wanted == "read-only":
         reads, writes = [*reads, *writes], []
-    home = homes / f"{name}-{digest_of(command)[:12]}"
+    home = homes / f"{'registered.' if launch else ''}{name}-{digest_of(command)[:12]}"
+    if launch:
+        opened = [path.resolve() for path in (*reads, *writes)]
+        if is_within(user_home, opened) or is_within(launch.folder, opened):
+            raise NotRegisteredError("its entry opens your home folder, or a folder above Packetgate's data folder")
+        reads += [launch.folder, *_index_settings(user_home)]
     homes.mkdir(mode=0o700, parents=True, exist_ok=True)
     home.mkdir(mode=0o700, exist_ok=True)
     hosts = entry.get("hosts")
     has_network = hosts is None or "*" in hosts
     return Confinement(
-        start,
+        launch.folder if launch else start,
         (*reads, Path(sandbox_port.__file__)),
         tuple(writes),
         network=has_network,
@@ -159,6 +197,23 @@ def server_confinement(
         data=settings.data,
         settings_files=settings.settings_files,
     )
+
+
+def _described(confinement: Confinement | None) -> str:
+    if confinement is None:
+        return "not sandboxed, so it can use what you can"
+    folders = [*dict.fromkeys(map(str, confinement.writes))]
+    more = f" and {len(folders) - 3} more" if len(folders) > 3 else ""
+    hosts = "any host" if confinement.network else ", ".join(confinement.hosts) or "no host"
+    return f"sandboxed: changes {', '.join(folders[:3]) or 'only its own home folder'}{more}; reaches {hosts}"
+
+
+def _index_settings(home: Path) -> Iterator[Path]:
+    """Yield the user's own settings of package launchers, if they hold no keys."""
+    for name in _INDEX_SETTINGS:
+        with suppress(OSError, UnicodeDecodeError):
+            if not _KEY.search((home / name).read_text("utf-8")):
+                yield home / name
 
 
 def _expanded(paths: Any, start: Path) -> list[Path]:
@@ -181,7 +236,7 @@ def _named_paths(command: list[str], environment: Mapping[str, Any], start: Path
         with suppress(OSError, RuntimeError, ValueError):
             written = Path(_URL.sub("", text.removeprefix("file://"))).expanduser()
             path = start / written
-            is_path = "/" in text or text in {".", ".."} or written.suffix in _PROGRAM_SUFFIXES | _DATABASE_SUFFIXES
+            is_path = "/" in text or text in {".", ".."} or written.suffix in _PROGRAM_SUFFIXES | DATABASE_SUFFIXES
             if is_path and path != Path("/") and (found := _usable(path)):
                 yield found
 
@@ -193,7 +248,7 @@ def _usable(path: Path) -> tuple[Path, bool] | None:
     if path.is_file() and (path.suffix in _PROGRAM_SUFFIXES or os.access(path, os.X_OK)):
         return _project(path), True
     is_private = not Path.home().is_relative_to(path.parent)  # the folder is none of many things
-    if (path.suffix in _DATABASE_SUFFIXES or not path.exists()) and path.suffix and path.parent.is_dir() and is_private:
+    if (path.suffix in DATABASE_SUFFIXES or not path.exists()) and path.suffix and path.parent.is_dir() and is_private:
         return path.parent, False  # a database has further files next to it
     return (path, False) if path.exists() else None
 

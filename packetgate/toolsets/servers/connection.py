@@ -36,7 +36,7 @@ from packetgate.state.errors import LostCallError, ServerError, SessionRefusedEr
 from packetgate.state.printing import printable
 from packetgate.state.redaction import redacted
 from packetgate.state.routing import ToolResult
-from packetgate.tools.risk.registry import Registry, launched_package
+from packetgate.tools.risk.registry import LaunchedPackage, Registry
 from packetgate.tools.spec.default_arguments import server_folder
 from packetgate.tools.spec.descriptions import META
 from packetgate.tools.spec.tool_spec import TOOL_RESOLUTION, CallHints, ToolSpec, digest_of
@@ -136,6 +136,10 @@ class Connection(Server):
         """Number of changed tool lists that the server has announced."""
         self._process: LoggedTransport | None = None
         self._login: StoredLogin | None = None
+        self._package: LaunchedPackage | None = None
+        """The package of the registry that was proved to start, for the whole session."""
+        self._spec_options: dict[str, Any] = {}
+        """What the entry said before the server started."""
 
     @property
     def can_reconnect(self) -> bool:
@@ -304,6 +308,9 @@ class Connection(Server):
             self._process = transport if isinstance(transport, LoggedTransport) else None
             auth = getattr(transport, "auth", None)
             self._login = auth if isinstance(auth, StoredLogin) else None
+            self._package = self._process.start.package if self._process else None
+            self.rights = self._process.start.rights if self._process else "a remote server"
+            self._spec_options = await asyncio.to_thread(self._read_entry)
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 self._client = Client(
                     BoundedTransport(transport),
@@ -356,22 +363,12 @@ class Connection(Server):
 
     def _specs_of(self, tools: list[Tool], client: Client[Any]) -> tuple[ToolSpec, ...]:
         version = client.server_info.version if client.server_info else ""
-        entry = self._config.resolved_entry()
-        folder = Path(str(entry.get("cwd") or "."))
-        launched = launched_package(entry, folder)
-        depends = launched is None and _depends_on_folder(entry, folder)
-        hosts = entry.get("hosts")
-        options: dict[str, Any] = {
-            "trusted": entry.get("trusted") is True,
-            "about": " ".join((client.instructions or "").split())[:MAX_INSTRUCTIONS],
-            "server_digest": digest_of([entry, str(folder.absolute())] if depends else entry),
-            "ground": server_folder(entry),
-            "hosts": None if hosts is None else tuple(hosts),
-        }
+        about = " ".join((client.instructions or "").split())[:MAX_INSTRUCTIONS]
         offered = [tool for tool in tools if self._config.offers(tool.name)]
-        labels = [self._registry.confirmation(launched, version, tool.name, tool.input_schema) for tool in offered]
+        labels = [self._registry.confirmation(self._package, version, tool.name, tool.input_schema) for tool in offered]
         specs = [
-            spec_of(self.name, tool, confirmation=label, **options) for tool, label in zip(offered, labels, strict=True)
+            spec_of(self.name, tool, about=about, confirmation=label, **self._spec_options)
+            for tool, label in zip(offered, labels, strict=True)
         ]
         capabilities = client.session.server_capabilities
         if capabilities is None or (capabilities.extensions or {}).get(TOOL_RESOLUTION) != {}:
@@ -383,6 +380,18 @@ class Connection(Server):
             else spec
             for spec in specs
         )
+
+    def _read_entry(self) -> dict[str, Any]:
+        entry = self._config.resolved_entry()
+        folder = Path(str(entry.get("cwd") or "."))
+        depends = self._package is None and _depends_on_folder(entry, folder)
+        hosts = entry.get("hosts")
+        return {
+            "trusted": entry.get("trusted") is True,
+            "server_digest": digest_of([entry, str(folder.absolute())] if depends else entry),
+            "ground": server_folder(entry),
+            "hosts": None if hosts is None else tuple(hosts),
+        }
 
     async def _hints(self, client: Client[Any], tool: str, params: dict[str, Any]) -> CallHints | None:
         """Return what the server says about a call before it runs; None if it says nothing usable in time."""

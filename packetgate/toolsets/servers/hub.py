@@ -138,6 +138,10 @@ class McpHub:
         """Return by server one line for each tool that is not offered or whose schema was shortened."""
         return {name: server.tool_notes for name, server in sorted(self._servers.items()) if server.tool_notes}
 
+    def rights(self) -> dict[str, str]:
+        """Return by server process whether it is registered, and what it may use."""
+        return {name: server.rights for name, server in self._servers.items() if server.rights}
+
     def clients(self) -> "dict[str, Client[Any]]":
         """Return the open MCP sessions by server, for prompts and resources."""
         return {name: client for name, server in sorted(self._servers.items()) if (client := server.client())}

@@ -146,7 +146,7 @@ def new_connection(
         registry: the known servers.
         sandbox: without it, only a server whose entry asks for the sandbox is confined.
     """
-    from packetgate.toolsets.servers.confined import server_confinement
+    from packetgate.toolsets.servers.confined import server_start
     from packetgate.toolsets.servers.connection import Connection
     from packetgate.toolsets.servers.http import remote_transport
     from packetgate.toolsets.servers.oauth import StoredLogin, may_log_in
@@ -163,12 +163,8 @@ def new_connection(
             return remote_transport(entry, auth)
         log.start()
         inherited = {name: os.environ[name] for name in NETWORK_VARIABLES if name in os.environ}
-        command, environment = (
-            [entry["command"], *entry.get("args", ())],
-            {**inherited, **GIT_VARIABLES, **entry.get("env", {})},
-        )
-        confinement = server_confinement(config.name, entry, settings, known, homes)
-        return LoggedTransport(command, entry.get("cwd"), environment, log, confinement)
+        start = server_start(config, entry, settings, known, homes)
+        return LoggedTransport(start, inherited | GIT_VARIABLES, log)
 
     return Connection(config, transport, keep=kept.keep if kept else None, store_texts=store_texts, registry=registry)
 

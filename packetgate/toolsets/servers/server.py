@@ -23,6 +23,8 @@ class Server:
         self.state: Literal["connecting", "ready", "failed"] = "connecting"
         self.problem = ""
         self.specs: tuple[ToolSpec, ...] = ()
+        self.rights = ""
+        """One line: whether the server process is registered, and what it may use."""
         self.tool_notes: tuple[str, ...] = ()
         """One line for each tool that is not offered, or whose schema was shortened."""
         self.stale = False

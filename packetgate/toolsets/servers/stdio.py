@@ -26,7 +26,7 @@ from packetgate.state.redaction import redacted
 from packetgate.toolsets.builtin.confinement import Confinement, Wrapper
 from packetgate.toolsets.builtin.left_behind import is_replaced
 from packetgate.toolsets.builtin.limits import INTERVAL_S, excess_of, max_memory_bytes
-from packetgate.toolsets.servers.confined import HOSTS_HINT, SANDBOX_ERRORS, SANDBOX_HINT
+from packetgate.toolsets.servers.confined import HOSTS_HINT, SANDBOX_ERRORS, SANDBOX_HINT, ServerStart
 from packetgate.toolsets.servers.host_filter import HostFilter
 from packetgate.toolsets.servers.messages import MAX_MESSAGE_BYTES, message_to_json, read_jsonrpc, unreadable_answer
 
@@ -93,20 +93,14 @@ class ServerLog:
 class LoggedTransport(ClientTransport):
     """A stdio transport that logs what is not a message, and kills a server that writes too long a line."""
 
-    def __init__(
-        self,
-        command: list[str],
-        cwd: str | None,
-        env: dict[str, str],
-        log: ServerLog,
-        confinement: Confinement | None = None,
-    ) -> None:
-        self._command = command
-        self._cwd = cwd
-        self._env = get_default_environment() | env
+    def __init__(self, start: ServerStart, inherited: dict[str, str], log: ServerLog) -> None:
+        """`inherited`: environment variables besides those of the start and of every process."""
+        self._command = start.command
+        self._cwd = start.folder
+        self._env = get_default_environment() | inherited | start.environment
         self.log = log
-        self.confinement = confinement
-        """What the server may use; None: what the user may."""
+        self.start = start
+        self.confinement = start.confinement
         self.stop_reason = ""
         """Why Packetgate killed the server; empty if it did not."""
         self._host_filter: HostFilter | None = None

@@ -156,20 +156,20 @@ async def test_a_required_sandbox_that_does_not_work_stops_the_server(monkeypatc
     for settings in (SandboxSettings(), SandboxSettings(data=data)):
         assert [*unconfirmed_servers(config, settings, Registry())] == ["it"]
         with pytest.raises(ServerError, match=r'the server is unknown, so it does not start: .* "sandbox": "off"'):
-            is_confined(entry, settings, Registry())
+            is_confined(entry, settings, is_registered=False)
     confirm_server(entry, data)
     assert not unconfirmed_servers(config, SandboxSettings(data=data), Registry())
-    assert not is_confined(entry, SandboxSettings(data=data), Registry())
+    assert not is_confined(entry, SandboxSettings(data=data), is_registered=False)
     for other in ({**entry, "args": ["y"]}, {**entry, "cwd": str(tmp_path)}):
         with pytest.raises(ServerError, match="the server is unknown"):
-            is_confined(other, SandboxSettings(data=data), Registry())
-    assert not is_confined(entry, SandboxSettings(mode="off"), Registry())
+            is_confined(other, SandboxSettings(data=data), is_registered=False)
+    assert not is_confined(entry, SandboxSettings(mode="off"), is_registered=False)
     for required in ({**entry, "sandbox": "workspace"}, {**entry, "sandbox": []}):
         with pytest.raises(ServerError, match=r'no sandbox works .* "sandbox": "off"'):
-            is_confined(required, SandboxSettings(), Registry())
+            is_confined(required, SandboxSettings(), is_registered=False)
     with pytest.raises(ServerError, match="no sandbox works"):
-        is_confined(entry, SandboxSettings(mode="require"), Registry())
-    assert not is_confined({**entry, "sandbox": "off"}, SandboxSettings(mode="require"), Registry())
+        is_confined(entry, SandboxSettings(mode="require"), is_registered=False)
+    assert not is_confined({**entry, "sandbox": "off"}, SandboxSettings(mode="require"), is_registered=False)
 
 
 async def test_a_package_that_a_stopped_start_left_half_installed_is_removed(home: Path, work: Path):

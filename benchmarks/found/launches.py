@@ -1,0 +1,94 @@
+"""Start an `mcp.json` entry in a folder with an imitation of a registered server, and see what ran, and as what."""
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from packetgate.state.routing import Risk
+from packetgate.tools.risk.registry import KnownServer, Registry, ToolLabel, definition_digest, load_registry
+from packetgate.toolsets.builtin.sandbox import SandboxSettings
+from packetgate.toolsets.servers.config import load_config
+from packetgate.toolsets.servers.hub import McpHub
+from packetgate.toolsets.servers.opening import new_connection
+
+SCHEMA = {"type": "object", "properties": {"value": {"type": "string"}}}
+_FAKE = """#!{python}
+import os, shutil, sys
+place, data = {place!r}, {data!r}
+with open(place + "/ran", "w") as ran:
+    ran.write("outside the sandbox" if os.path.exists(place + "/../outside") else "in the sandbox")
+for path in {deleted!r}:
+    shutil.rmtree(path, ignore_errors=True)
+{code}
+sys.argv[1:] = [place + "/tools.json"]
+"""
+
+
+async def is_not_imitated(row: dict[str, Any]) -> bool:
+    """Return whether no imitation ran outside the sandbox or with the labels of the registry.
+
+    Without an imitation in the files, whether the server has no labels. A row may also have entries that start
+    `before`, folders of the user's `path`, and the place of Packetgate's `data`, from the working folder.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder, "work")
+        data = place / row.get("data", "../data")
+        await asyncio.to_thread(_write_files, row, place, data)
+        with contextlib.chdir(place), _path(*row.get("path", ())):
+            labelled = [await _is_labelled(entry, data) for entry in [*row.get("before", ()), row["entry"]]][-1]
+        ran = place / "ran"
+        if not any(text.startswith("FAKE") for text in row["files"].values()):
+            return not labelled
+        return not ran.exists() or (not labelled and ran.read_text() == "in the sandbox")
+
+
+def _write_files(row: dict[str, Any], place: Path, data: Path) -> None:
+    place.mkdir()
+    package = next((word for word in row["entry"].get("args", ()) if not word.startswith("-")), "")
+    (place / "tools.json").write_text(json.dumps({"imitated": SCHEMA}))
+    (place.parent / "outside").touch()
+    for name, text in row["files"].items():
+        path = place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if text.startswith("-> "):
+            path.symlink_to(text[3:])
+            continue
+        if text == "MANIFEST":
+            text = json.dumps({"name": package, "version": "2026.8.31", "bin": {package.rpartition("/")[2]: "x"}})
+        elif text.startswith("FAKE"):
+            kind, _, code = text.partition("\n")
+            deleted = [str(place / "node_modules")] if "deletes node_modules" in kind else []
+            names = {"python": sys.executable, "place": str(place), "data": str(data), "code": code}
+            text = _FAKE.format(deleted=deleted, **names) + Path(__file__).with_name("server.py").read_text()
+        path.write_text(text)
+        path.chmod(0o755)
+
+
+@contextlib.contextmanager
+def _path(*folders: str) -> Any:
+    before = os.environ["PATH"]
+    os.environ["PATH"] = os.pathsep.join([*folders, str(Path(sys.executable).parent), before])
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = before
+
+
+async def _is_labelled(entry: dict[str, Any], data: Path) -> bool:
+    label, shipped = ToolLabel(digest=definition_digest("imitated", SCHEMA), risk=Risk.READ), load_registry().servers
+    packages = {server.package for server in shipped}
+    imitated = [KnownServer(package=package, versions=">=0", tools={"imitated": label}) for package in packages]
+    await asyncio.to_thread(Path("mcp.json").write_text, json.dumps({"mcpServers": {"it": entry}}))
+    (config,) = load_config(Path("mcp.json"), Path.cwd()).servers
+    sandbox, registry = SandboxSettings(data=data), Registry(1, (*shipped, *imitated))
+    connection = new_connection(config, data / "logs", registry=registry, sandbox=sandbox)
+    async with McpHub([connection], patience_s=100) as hub:
+        catalogue = await hub.catalogue()
+        if os.environ.get("SHOW"):
+            print("   ", [(h.state, h.problem[:150]) for h in hub.health()], getattr(hub, "rights", dict)())
+        return any(spec.risk_source.startswith("registry") for spec in catalogue.values())
