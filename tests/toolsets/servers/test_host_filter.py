@@ -17,7 +17,6 @@ from support import plain_server
 from support.mcp_servers import sandboxed, until
 from support.programs import descendants, require
 
-from packetgate.tools.risk.registry import Registry
 from packetgate.toolsets.builtin.sandbox import SandboxSettings
 from packetgate.toolsets.servers.config import read_server_entry
 from packetgate.toolsets.servers.confined import server_confinement
@@ -239,6 +238,6 @@ asyncio.run(main())
 )
 def test_hosts_decide_about_the_network(data: Path, hosts: Any, network: bool, filtered: tuple[str, ...]):
     entry = read_server_entry({"command": "x", "hosts": hosts}).fields
-    confinement = server_confinement("it", entry, SandboxSettings(), Registry(), data)
+    confinement = server_confinement("it", entry, SandboxSettings(), data)
     assert confinement is not None
     assert (confinement.network, confinement.hosts) == (network, filtered)
