@@ -131,9 +131,7 @@ async def _servers(settings: Settings) -> AsyncIterator[Finding]:
         yield Finding("bad" if remark.kind == "left out" else "note", "mcp.json", str(remark))
     commands = {server.name: server.entry.get("command") for server in config.servers}
     for server in health:
-        yield _server(server, commands.get(server.name))
-        if server.name in rights:
-            yield Finding("ok", server.name, rights[server.name])
+        yield _server(server, commands.get(server.name), rights.get(server.name, ""))
         for note in notes.get(server.name, ()):
             yield Finding("note", server.name, note)
     for state in await asyncio.to_thread(lambda: [*login_states(config.servers, settings.logins_path)]):
@@ -154,9 +152,10 @@ async def _servers(settings: Settings) -> AsyncIterator[Finding]:
         yield Finding("note", name, unconfirmed_reads_note([spec for spec in unconfirmed_reads if spec.server == name]))
 
 
-def _server(server: ServerHealth, command: object) -> Finding:
+def _server(server: ServerHealth, command: object, rights: str) -> Finding:
     if server.state == "ready":
-        return Finding("note" if server.problem else "ok", server.name, server.problem or counted(server.tools, "tool"))
+        text = "; ".join(filter(None, (server.problem or counted(server.tools, "tool"), rights)))
+        return Finding("note" if server.problem else "ok", server.name, text)
     problem = server.problem or "still starting"
     if isinstance(command, str) and "${" not in command and shutil.which(command) is None:
         problem = f"{problem}; the program {command!r} is not installed, or not on PATH"
