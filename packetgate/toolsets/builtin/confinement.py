@@ -46,7 +46,7 @@ class Confinement:
     def wrapper(self, program: str, environment: Mapping[str, str]) -> "Iterator[Wrapper]":
         """Yield what confines a program. Blocking."""
         kept = [folder for folder in self.writes if folder != self.temporary]
-        left = LeftBehind(kept, self.settings_files)
+        left = LeftBehind(kept, self.settings_files, [self.data] if self.data else ())
         for folder in kept:
             if self.data is not None and folder.is_dir():
                 note_writable(folder, self.data, (path for path in left.files if path.name in SETTINGS_FILES))

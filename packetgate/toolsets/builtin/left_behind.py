@@ -49,9 +49,13 @@ class _Found(NamedTuple):
 class LeftBehind:
     """What decides which programs run later, before and after a confined program."""
 
-    def __init__(self, tops: Iterable[Path], settings_files: Iterable[Path] = ()) -> None:
-        """Search below the writable folders `tops`; give Git's folders without hooks an empty folder. Blocking."""
-        self._tops = list(dict.fromkeys(tops))
+    def __init__(self, tops: Iterable[Path], settings_files: Iterable[Path] = (), hidden: Iterable[Path] = ()) -> None:
+        """Search below the writable folders `tops`; give Git's folders without hooks an empty folder. Blocking.
+
+        Args:
+            hidden: folders that the program does not see.
+        """
+        self._tops, self._hidden = list(dict.fromkeys(tops)), [*hidden]
         self._settings = [*settings_files]
         self._start_ns = time.time_ns() - 20_000_000  # the clock of a file system is coarser
         self._before = self._search()
@@ -169,7 +173,7 @@ class LeftBehind:
                 found.files.update((path, False) for path in startup if os.path.lexists(path))
             if top.is_file() and _READ_ONLY.fullmatch(top.name):
                 found.files.setdefault(top, False)
-        waiting, seen, sources = deque(self._tops), set[Path](), {Path(path).resolve() for path in sys.path}
+        waiting, seen, sources = deque(self._tops), {*self._hidden}, {Path(path).resolve() for path in sys.path}
         while waiting and len(seen) < _MAX_FOLDERS:
             folder = waiting.popleft()
             if folder not in seen and folder not in found.files:

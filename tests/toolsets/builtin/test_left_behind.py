@@ -13,6 +13,7 @@ from support.programs import descendants, require
 
 from packetgate.toolsets.builtin.executing import executing_tools
 from packetgate.toolsets.builtin.files import Root, ToolFailure
+from packetgate.toolsets.builtin.left_behind import LeftBehind
 from packetgate.toolsets.builtin.sandbox import Sandbox, SandboxMode, SandboxSettings
 from packetgate.toolsets.servers.opening import GIT_VARIABLES
 
@@ -262,3 +263,14 @@ async def test_a_command_that_exceeds_a_limit_ends_at_once(run, mode, script, li
 async def test_memory_that_processes_share_counts_once(run):
     code = "import os, time; x = b'x' * 200_000_000; [os.fork() or (time.sleep(1), os._exit(0)) for _ in range(5)]; time.sleep(1)"
     assert (await run(sys.executable, "-c", code, memory_gb=0.6)).startswith("Exit status 0")
+
+
+def test_a_hidden_folder_is_not_searched(tmp_path: Path):
+    data, own = tmp_path / "data", tmp_path / "node_modules"
+    for folder in (data / "node_modules", own):
+        folder.mkdir(parents=True)
+    left = LeftBehind([tmp_path], hidden=[data])
+    for folder in (data / "node_modules", own):
+        (folder / "new.js").touch()
+    (line,) = left.report(tmp_path)
+    assert line.endswith("run: node_modules (new.js)")
