@@ -21,6 +21,7 @@ ENVIRONMENT_PARTS = "bin lib lib64 libexec include pyvenv.cfg".split()
 _NAMES: dict[str, list[str]] = SECRET_FILES["sandbox"]
 _MAX_FOLDERS, _MAX_PACKAGE_FILES, _SHOWN = 5_000, 50_000, 5
 _CODE = Path(__file__).parents[2]
+_FILE_CLOCK = 5  # Linux's CLOCK_REALTIME_COARSE, by which files are dated
 _SECTION = re.compile(r'\s*\[([\w.-]+)(?: +"(.*)")?\]\s*')
 _SETTING = re.compile(r"\s*([A-Za-z][\w-]*)\s*(?:=\s*(.*))?")
 
@@ -57,7 +58,7 @@ class LeftBehind:
         """
         self._tops, self._hidden = list(dict.fromkeys(tops)), [*hidden]
         self._settings = [*settings_files]
-        self._start_ns = time.time_ns() - 20_000_000  # the clock of a file system is coarser
+        self._start_ns = time.clock_gettime_ns(_FILE_CLOCK)
         self._before = self._search()
         for folder, present in self._before.git_folders.items():  # a missing folder cannot be mounted read-only
             if ".git" in folder.parts and not {"hooks", "commondir"} & present:
