@@ -98,8 +98,11 @@ def _with_values_masked(text: str, values: list[_Leaf]) -> tuple[str, dict[str, 
     places: dict[str, int] = {}
     for leaf in sorted({*values}, key=lambda leaf: (not leaf.is_target, -len(leaf.text))):
         if leaf.is_content and not leaf.is_target:
-            continue
-        at = find_words(text, leaf.text) if leaf.is_target or not _joins(leaf.text) else -1
+            at = max(text.find(f"{start}{leaf.text}{end}") for start, end in _QUOTES.items()) + 1
+            if not at:  # it is masked only if it stands in quotes, whole
+                continue
+        else:
+            at = find_words(text, leaf.text) if leaf.is_target or not _joins(leaf.text) else -1
         end = at + len(leaf.text)
         if at < 0:
             stated = {value for alternatives in normalized_values_of(leaf.text) for value in alternatives}

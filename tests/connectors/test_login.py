@@ -36,7 +36,7 @@ async def test_login_doctor_and_logout(cli: CommandLine) -> None:
         assert "notes: logged in until" in done.out
         after = await asyncio.to_thread(cli.run, "doctor", "--json")
         found = [(one["verdict"], one["how"]) for one in json.loads(after.out) if one["what"] == "notes"]
-        assert found[0] == ("ok", "1 tool")
+        assert found[0] == ("ok", "1 tool; a remote server")
         assert found[1][0] == "ok"
         assert "scopes: notes tasks; stored in" in found[1][1]
         secrets = [*guarded.provider.access_tokens, *guarded.provider.refresh_tokens]
