@@ -2,19 +2,24 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 from packetgate.connectors.process import stopped_by_ctrl_c
+from packetgate.connectors.recorded_answers import RecordedAnswers
 from packetgate.connectors.sessions import Sessions
 from packetgate.graph.settings import Settings
 from packetgate.models.pool import ModelPool
 
 
 @asynccontextmanager
-async def open_sessions(settings: Settings, models: ModelPool | None = None) -> AsyncIterator[Sessions]:
+async def open_sessions(
+    settings: Settings, models: ModelPool | None = None, channel: str = ""
+) -> AsyncIterator[Sessions]:
     """Open the sessions of this machine's database, or of PostgreSQL.
 
-    `models`: the models of the settings, if they are already created.
+    Args:
+        models: the models of the settings, if they are already created.
+        channel: what the process is, if it stays: it then runs answers to its questions that others record.
 
     Raises:
         ConfigError, ModelError: a setting cannot be used.
@@ -30,7 +35,26 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
             stores = (leases, opened.journal, result_store(settings))
             undo = UndoStore(settings.undo_path)
             sessions = Sessions(opened.graph, *stores, opened.hub, undo, opened.deciders.warm)
+            answers = RecordedAnswers(sessions, opened.journal, leases, channel) if channel else None
             try:
-                yield sessions
+                async with answers.run_in_background() if answers else nullcontext():
+                    yield sessions
             finally:
                 await sessions.stop()
+
+
+@asynccontextmanager
+async def open_records(settings: Settings) -> AsyncIterator[Sessions]:
+    """Open the stored sessions, without models and MCP servers: their turns can be read, not run.
+
+    Raises:
+        ConfigError: the database cannot be opened.
+    """
+    from packetgate.deciders.choosing import reflex_deciders
+    from packetgate.graph.building import build_graph
+    from packetgate.graph.leases import open_leases
+    from packetgate.graph.storage import open_checkpointer
+    from packetgate.toolsets.servers.hub import McpHub
+
+    async with open_checkpointer(settings) as checkpointer, open_leases(settings) as leases:
+        yield Sessions(build_graph(reflex_deciders(), McpHub([])).compile(checkpointer=checkpointer), leases)

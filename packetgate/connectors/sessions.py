@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from typing import Any, cast
@@ -167,6 +167,10 @@ class Sessions:
         self._warm = warm
         self._warming: asyncio.Task[None] | None = None
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self.note_end: Callable[[str, dict[str, Any] | None, RoutingContext], Awaitable[None]] | None = None
+        """Takes the session, the open question and the settings of each turn that ended here; see `RecordedAnswers`."""
+        self.run_answer: Callable[[str, Any, RoutingContext], Awaitable[None]] | None = None
+        """Runs an answer that another process recorded, for a connector that shows the end of the turn."""
 
     def start(self, context: RoutingContext, channel: str) -> None:
         """Start the MCP servers, and then prepare the models, in the background, before a turn needs them."""
@@ -246,6 +250,12 @@ class Sessions:
                     yield event
         except UnknownInterruptError as error:
             raise already_answered_error(session) from error
+
+    async def newest(self) -> str:
+        """Return the session that changed last; empty if there is none."""
+        checkpointer = getattr(self.graph, "checkpointer", None)
+        points = [] if checkpointer is None else [point async for point in checkpointer.alist(None, limit=1)]
+        return str(points[0].config["configurable"]["thread_id"]) if points else ""
 
     @property
     def store(self) -> BaseStore | None:

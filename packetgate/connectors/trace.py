@@ -8,16 +8,13 @@ import typer
 from langgraph.constants import START
 
 from packetgate.connectors import rendering
+from packetgate.connectors.opening import open_records
 from packetgate.connectors.options import AsJson, settings_from
-from packetgate.connectors.sessions import Sessions, SessionState
-from packetgate.deciders.choosing import reflex_deciders
-from packetgate.graph.building import build_graph
+from packetgate.connectors.sessions import SessionState
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
-from packetgate.graph.storage import open_checkpointer
 from packetgate.state.errors import PacketError
 from packetgate.state.printing import printable
-from packetgate.toolsets.servers.hub import McpHub
 
 LAST = "last"
 _ID = re.compile("[0-9a-f]{8,32}")
@@ -59,13 +56,11 @@ async def find_packet(settings: Settings, packet_ref: str, session: str | None) 
     if packet_ref != LAST and not _ID.fullmatch(packet_ref):
         shown = printable(packet_ref)[:200]
         raise PacketError(f"{shown} is not a packet id: give at least 8 characters of the id, or `last`")
-    async with open_checkpointer(settings) as checkpointer:
+    async with open_records(settings) as sessions:
         if session is None and packet_ref == LAST:
-            newest = [point.config["configurable"]["thread_id"] async for point in checkpointer.alist(None, limit=1)]
-            session = newest[0] if newest else ""
+            session = await sessions.newest()
         elif session is None:
             session = await open_journal(settings).session_of(packet_ref)
-        sessions = Sessions(build_graph(reflex_deciders(), McpHub([])).compile(checkpointer=checkpointer))
         if session and packet_ref == LAST:
             state = await sessions.state(session)
             if state.packet.content.original_prompt or state.packet.tool_routing is not None:

@@ -104,8 +104,16 @@ class Finished:
         return int(any(call.status in _FAILED for call in last))
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """The answer is recorded, and the process that asked has not reported a result yet."""
+
+    channel: str
+    """What that process is, such as `proxy`."""
+
+
 _FAILED = frozenset({ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN})
-TurnEvent = Waiting | Resuming | StageEvent | AnswerPiece | SideTurnFinished | Asked | Finished
+TurnEvent = Waiting | Resuming | StageEvent | AnswerPiece | SideTurnFinished | Asked | Finished | Recorded
 
 
 async def run_turn(
@@ -139,7 +147,7 @@ async def run_turn(
         if isinstance(turn, Say) and before.is_unfinished and await sessions.has_started_write(before.packet):
             turn = Continue()
             yield Resuming()
-        if isinstance(turn, Reply) and before.question is not None and not _answers(turn, before.question):
+        if isinstance(turn, Reply) and before.question is not None and not is_answer_to(turn, before.question):
             yield Asked({**before.question, "problem": NOT_SHOWN}, before.packet)
             return
         if isinstance(turn, Say) and turn.follows and turn.follows != before.packet.header.packet_id:
@@ -152,6 +160,8 @@ async def run_turn(
                     ended_id = event.packet_id if event.stage == LAST_STAGE else ended_id
                 yield event
         after = await sessions.state(session)
+        if sessions.note_end is not None:
+            await sessions.note_end(session, after.question, context)
         aside = await _ended_packet(sessions, session, ended_id) if ended_id and after.question is not None else None
     if isinstance(turn, Reply) and not decided and after.question is None:
         raise already_answered_error(session)
@@ -229,7 +239,7 @@ def _resolved(turn: UserInput, state: SessionState) -> UserInput:
         case Say(text=text, question_id=str() as shown) if not turn.files and not turn.request.attachments:
             is_of_tool = state.packet.governance.question is None  # which any text answers
             return Reply(text, shown) if is_of_tool or decides(text) else turn
-        case Reply(value=str() as text, question_id=shown) if shown and not _answers(turn, question):
+        case Reply(value=str() as text, question_id=shown) if shown and not is_answer_to(turn, question):
             header = state.packet.header
             request = TurnRequest(
                 origin=header.origin, person=header.person, switch_hints=header.switch_hints, is_new=True
@@ -238,7 +248,8 @@ def _resolved(turn: UserInput, state: SessionState) -> UserInput:
     return turn
 
 
-def _answers(reply: Reply, question: dict[str, Any]) -> bool:
+def is_answer_to(reply: Reply, question: dict[str, Any]) -> bool:
+    """Whether a reply is for this question."""
     prefix = reply.question_id
     return prefix is None or (bool(prefix) and str(question.get("question_id", "")).startswith(prefix))
 

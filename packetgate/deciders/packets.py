@@ -6,6 +6,7 @@ from langgraph.runtime import ExecutionInfo
 from packetgate.gate.facts import Facts
 from packetgate.gate.journal import CALL_REVIEWED, entry_for
 from packetgate.gate.proposal import Proposal
+from packetgate.state.channels import PROXY
 from packetgate.state.packet import CognitionPacket, PacketUpdate, is_client_supplied
 from packetgate.state.sections import AuditEntry, OpenQuestion, PacketState, Status
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -40,6 +41,7 @@ def facts_of(packet: CognitionPacket, catalogue: Catalogue, execution: Execution
         other_texts=tuple(others),
         labels=packet.labels,
         can_ask=execution is not None and execution.thread_id is not None,
+        renames_calls=packet.header.origin == PROXY,
     )
 
 

@@ -25,6 +25,12 @@ PAUSED = "call_paused"
 CALL_REVIEWED = "call_reviewed"
 QUESTION_SHOWN = "question_shown"
 """Event of a question at an interrupt, with the digest of its call: a reply counts only for this digest."""
+QUESTION_OWNED = "question_owned"
+"""Event that names the process that asked a question and stays for the answer, under the question's id."""
+ANSWER_RECORDED = "answer_recorded"
+"""Event of an answer that the process that asked has to run, under the question's id."""
+ANSWER_FAILED = "answer_failed"
+"""Event of a recorded answer that could not be used, so that another may be recorded."""
 
 
 @dataclass(frozen=True)

@@ -141,11 +141,13 @@ class DatabaseJournal(Journal):
         rows = await self._read("WHERE packet_id = ? AND call_id = ? ORDER BY seq", packet_id, call_id)
         return tuple(row.recorded_entry for row in rows)
 
-    async def event_entries(self, *events: str, since: datetime | None = None) -> tuple[RecordedEntry, ...]:
-        """Return the entries of these events, or only those from `since` on, oldest first."""
+    async def event_entries(
+        self, *events: str, since: datetime | None = None, after: int = 0
+    ) -> tuple[RecordedEntry, ...]:
+        """Return the entries of these events, only those from `since` on and with a number above `after`."""
         earliest = since.isoformat() if since else ""
-        condition = f"WHERE event IN ({', '.join('?' * len(events))}) AND at >= ? ORDER BY seq"
-        rows = await self._read(condition, *events, earliest)
+        condition = f"WHERE event IN ({', '.join('?' * len(events))}) AND seq > ? AND at >= ? ORDER BY seq"
+        rows = await self._read(condition, *events, after, earliest)
         return tuple(row.recorded_entry for row in rows)
 
     async def session_of(self, packet_id: str) -> str:

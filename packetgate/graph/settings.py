@@ -62,6 +62,9 @@ class Settings(BaseSettings):
         default=None, description="Whether programs in the sandbox have network access."
     )
     embeddings: str | None = Field(default=None, description="openai:NAME: embedding model for the tool search.")
+    answer_wait_s: float = Field(
+        default=20.0, ge=0, description="Longest wait of a proxied call for an answer outside its client, in seconds."
+    )
     patience_s: float = Field(default=20.0, gt=0, description="Longest wait for servers that are starting, in seconds.")
 
     @model_validator(mode="before")

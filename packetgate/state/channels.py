@@ -5,6 +5,8 @@ from packetgate.state.routing import Risk
 
 PROXY = "proxy"
 """Origin of calls that came through the proxy."""
+TERMINAL = "terminal"
+"""Origin of requests of the commands."""
 
 
 BY_COMMAND = {

@@ -111,11 +111,13 @@ async def gateway_over(
     preferences: Preferences | None = None,
     config: ProxyConfig | None = None,
     patience_s: float = 20,
+    answer_wait_s: float = 0,
     **switches: bool,
 ) -> AsyncIterator[Gateway]:
     """Open a gateway to servers of this process."""
     connections = [one if isinstance(one, Connection) else in_process(one) for one in servers]
-    settings, context = Settings(home=home, patience_s=patience_s), RoutingContext.model_validate(switches)
+    settings = Settings(home=home, patience_s=patience_s, answer_wait_s=answer_wait_s)
+    context = RoutingContext.model_validate(switches)
     async with (
         McpHub(connections, preferences=confirming_preferences(preferences)) as hub,
         open_gateway_to_hub(hub, settings, config or ProxyConfig(), context) as gateway,
@@ -228,7 +230,7 @@ async def configured_client(
 ) -> AsyncIterator[Talk]:
     """Write `mcp.json` with these servers, or with the built-in one, and connect a client that cannot ask."""
     config = configure(folder / "mcp.json", builtin=not servers, **servers)
-    settings = Settings(mcp_config=config, home=home, root=folder)
+    settings = Settings(mcp_config=config, home=home, root=folder, answer_wait_s=0)
     async with (
         open_gateway(settings, ProxyConfig(), RoutingContext.model_validate(switches)) as gateway,
         served(gateway) as url,

@@ -121,7 +121,7 @@ async def run_bot(settings: Settings, config: DiscordConfig, token: str) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for name in ("packetgate.connectors", "discord"):
         logging.getLogger(name).setLevel(logging.INFO)  # these loggers log events, never message texts
-    async with open_sessions(settings) as sessions, PacketBot(sessions, settings, config) as bot:
+    async with open_sessions(settings, channel="Discord bot") as sessions, PacketBot(sessions, settings, config) as bot:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, lambda: loop.create_task(bot.close()))
         try:

@@ -47,6 +47,8 @@ from packetgate.state.routing import ToolRouting
 from packetgate.tools.text.result_store import ResultStore
 
 STOPPED = "The bot was stopped during this turn. Please ask again."
+NOT_SHOWN_NOW = "the question is not the last message on Discord, so its result could not be shown: answer it there"
+ANSWERED_ELSEWHERE = "💻 Answered in a terminal; the result is below."
 ANSWERED = "💬 Answered by a message; the result is below."
 REPEATED_BELOW = "💨 Not answered before the next message: nothing was run. The question is repeated below."
 
@@ -73,6 +75,7 @@ class DiscordConversations:
         self._config = config
         self._results = results
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        sessions.run_answer = self.run_recorded
         self._shown_questions: dict[str, tuple[discord.Message | None, str]] = {}
         """Maps a session to the message and the id of the question that the bot showed last since its start. There is
         no message if the question is still open and was not shown again."""
@@ -146,6 +149,18 @@ class DiscordConversations:
         reply = DiscordTurn(session, asker, rights, message)
         async with self._report_errors(reply):
             await self._run(Reply(value, question_id), reply)
+
+    async def run_recorded(self, session: str, answer: Reply, rights: RoutingContext) -> None:
+        """Run an answer that another process recorded, and show the result below the question."""
+        async with self.lock(session):
+            message, _ = self._shown_questions.get(session, (None, ""))
+            if message is None:
+                raise RequestError(NOT_SHOWN_NOW)
+            asker = requester_id((await self.sessions.state(session)).packet)
+            reply = DiscordTurn(session, asker, rights, message)
+            async with self._report_errors(reply):
+                await self.close_question(session, ANSWERED_ELSEWHERE)
+                await self._run(answer, reply)
 
     async def _rights_of(self, asker: int, interaction: discord.Interaction[Any]) -> RoutingContext | None:
         """Return the settings for the turns of the user who asked; an approver's own rights do not count."""

@@ -1,8 +1,13 @@
-"""Run a client's call. Ask for approval by elicitation, with an `input_required` result, or outside the client."""
+"""Run a client's call. Ask for approval by elicitation, with an `input_required` result, or outside the client.
+
+A call that is asked about outside the client is parked: `packetgate answer` records the decision, and this process runs
+the call. If the client gave a progress token, the request waits a while for the decision.
+"""
 
 import asyncio
 import contextvars
 import json
+import time
 from collections.abc import Collection, Coroutine
 from typing import Any, TypeVar
 
@@ -14,6 +19,7 @@ from fastmcp.tools.base import InputRequiredToolResult, ToolResult
 from mcp import MCPError
 
 from packetgate.connectors.proxy.gateway import Gateway, is_sessionless, refusal
+from packetgate.connectors.proxy.recording import Recorder
 from packetgate.connectors.proxy.results import MAX_EVENT_BYTES, call_result
 from packetgate.connectors.proxy.sessions import ProxySession
 from packetgate.connectors.shell_commands import command_anywhere, preferences_hint
@@ -23,7 +29,7 @@ from packetgate.gate.questions import approval_payload
 from packetgate.graph.settings import Settings
 from packetgate.ranking.learning import agent_use
 from packetgate.state.errors import CallRefusedError, InputError, PacketgateError
-from packetgate.state.printing import fenced, printable
+from packetgate.state.printing import fenced
 from packetgate.tools.risk.tool import confirm_read_hint
 from packetgate.tools.spec.tool_spec import digest_of
 from packetgate.toolsets.servers.connection import ReportProgress, report_progress_to
@@ -31,6 +37,10 @@ from packetgate.toolsets.servers.connection import ReportProgress, report_progre
 ANSWER_FIELD = "answer"
 CANCEL_PATIENCE_S = 5.0
 """Seconds that a cancelled call waits for its server."""
+READING_S = 1.0
+"""Shortest time in seconds in which a person reads a question: a client that refuses faster has asked nobody."""
+HEARTBEAT_S = 5.0
+"""Seconds between two progress reports of a call that waits for an answer."""
 LISTED_WEIGHT, SEARCHED_WEIGHT, NAMED_WEIGHT = 1.0, 1.5, 0.5
 """Weight of a use for learning. It depends on how the client found the tool."""
 
@@ -108,18 +118,23 @@ async def _decide_call(
     gateway: Gateway, ctx: Context, requested: RequestedCall, session: ProxySession
 ) -> Proposal | ToolResult:
     """Return a decided call, or the result that asks the client's user."""
+    key = _parked_key(ctx, requested, session)
+    result: Any
     asked = gateway.open_questions.pop(ctx.request_state, None) if ctx.request_state else None
     if asked is not None:
-        return await gateway.answer(asked, _reply_from((ctx.input_responses or {}).get(ANSWER_FIELD), asked))
-    if not _can_ask(ctx):
+        (proposal, asked_at), result = asked, (ctx.input_responses or {}).get(ANSWER_FIELD)
+        return await _after_elicitation(gateway, ctx, requested, session, proposal, result, asked_at)
+    if not _can_ask(ctx) or key in gateway.parked_calls:
         return await _decide_outside_client(gateway, ctx, requested, session)
     proposal = await gateway.propose(requested, session)
     question = proposal.question
     if question is None:
         return proposal
+    asked_at = time.monotonic()
     if not is_sessionless(ctx):
-        return await gateway.answer(proposal, await _elicit(ctx, proposal))
-    gateway.open_questions[question.question_id] = proposal
+        result = await _elicit(ctx, proposal)
+        return await _after_elicitation(gateway, ctx, requested, session, proposal, result, asked_at)
+    gateway.open_questions[question.question_id] = proposal, asked_at
     requests = {ANSWER_FIELD: mcp_types.ElicitRequest(params=_question_form(proposal))}
     # FastMCP encrypts the state and binds it to this request.
     return InputRequiredToolResult(
@@ -127,31 +142,82 @@ async def _decide_call(
     )
 
 
+async def _after_elicitation(
+    gateway: Gateway,
+    ctx: Context,
+    requested: RequestedCall,
+    session: ProxySession,
+    proposal: Proposal,
+    result: Any,
+    asked_at: float,
+) -> Proposal:
+    """Return the call as the result of an elicitation decides it. If nobody was asked, the call is parked."""
+    is_refused = isinstance(result, MCPError) or (
+        isinstance(result, mcp_types.ElicitResult) and result.action != "accept"
+    )
+    if is_refused and (isinstance(result, MCPError) or time.monotonic() - asked_at < READING_S):
+        await gateway.answer(proposal, _skip_reply("the client refused the question before a person could read it"))
+        return await _decide_outside_client(gateway, ctx, requested, session)
+    return await gateway.answer(proposal, _reply_from(result, proposal))
+
+
+def _parked_key(ctx: Context, requested: RequestedCall, session: ProxySession) -> str:
+    is_stateless = is_sessionless(ctx) and ctx.transport != "stdio" and not session.query
+    scope = session.client if is_stateless else session.session_id
+    return digest_of([scope, requested.name, dict(requested.params)])
+
+
 async def _decide_outside_client(
     gateway: Gateway, ctx: Context, requested: RequestedCall, session: ProxySession
 ) -> Proposal:
-    """Return the call of a client that cannot ask; if it needs approval, park it.
+    """Return the call of a client that asks nobody; if it needs approval, park it and wait a while for the answer.
 
-    The parked call runs when it is approved. If the client repeats the call afterwards, it gets that result.
+    The parked call runs when it is approved. The request that waits, or the next one for the same call, gets its
+    result.
 
     Raises:
         CallRefusedError: the call waits for an answer.
     """
-    is_stateless = is_sessionless(ctx) and ctx.transport != "stdio" and not session.query
-    scope = session.client if is_stateless else session.session_id
-    key = digest_of([scope, requested.name, dict(requested.params)])
-    proposal = gateway.parked_calls.pop(key, None)
-    if proposal is None or (proposal.question is not None and proposal.question.has_expired):
+    key, recorder = _parked_key(ctx, requested, session), gateway.recorder
+    proposal = gateway.parked_calls.get(key)
+    if proposal is not None:
+        await _wait_for_answer(ctx, proposal, recorder, gateway.settings)
+        proposal = await recorder.current(proposal)
+    is_open = proposal is not None and not proposal.calls[0].status.is_final
+    if proposal is None or (is_open and proposal.question is not None and proposal.question.has_expired):
         proposal = await gateway.propose(requested, session, own_session=True)
         if proposal.question is None:
             return proposal
-        await gateway.recorder.park(session.packet(proposal))
-    else:
-        proposal = await gateway.recorder.current(proposal)
-    if not proposal.calls[0].status.is_final:
+        await recorder.park(session.packet(proposal))
         gateway.parked_calls[key] = proposal
-        raise CallRefusedError(_waiting_text(proposal, gateway.settings))
+        await _wait_for_answer(ctx, proposal, recorder, gateway.settings)
+        proposal = await recorder.current(proposal)
+    if not proposal.calls[0].status.is_final:
+        raise CallRefusedError(_waiting_text(proposal, gateway.settings, can_ask=_can_ask(ctx)))
+    gateway.parked_calls.pop(key, None)
     return proposal
+
+
+async def _wait_for_answer(ctx: Context, proposal: Proposal, recorder: Recorder, settings: Settings) -> None:
+    """Wait for the answer to a parked call, and until an answer that came has run.
+
+    Only a client that takes progress reports, which keep its request alive, waits for a person.
+    """
+    answers, session = recorder.answers, proposal.facts.header.session_id
+    report, started = _progress_reporter(ctx), time.monotonic()
+    patience = settings.answer_wait_s if _takes_progress(ctx) else 0.0
+    step = 0.0
+    while not await answers.wait(session, step):
+        waited = time.monotonic() - started
+        if waited >= patience and not answers.is_running(session):
+            return
+        await report(waited, None, f"{proposal.calls[0].tool_name} waits for: {_answer_command(proposal, settings)}")
+        step = HEARTBEAT_S if answers.is_running(session) else min(HEARTBEAT_S, patience - waited)
+
+
+def _takes_progress(ctx: Context) -> bool:
+    meta = ctx.request_context.meta if ctx.request_context else None
+    return bool(meta and meta.get("progressToken") is not None)
 
 
 async def _cancel_only_once(work: Coroutine[Any, Any, Result]) -> Result:
@@ -187,15 +253,14 @@ def _can_ask(ctx: Context) -> bool:
 
 
 async def _elicit(ctx: Context, proposal: Proposal) -> Any:
-    """Ask the client's user now and return the reply."""
+    """Ask the client's user now and return the result, or the error of a client that could not ask."""
     form = _question_form(proposal)
     try:
-        result: Any = await ctx.session.elicit(
+        return await ctx.session.elicit(
             message=form.message, requested_schema=form.requested_schema, related_request_id=ctx.request_id
         )
     except MCPError as error:
-        return _skip_reply(f"the client could not ask: {printable(error.error.message)[:200]}")
-    return _reply_from(result, proposal)
+        return error
 
 
 def _question_form(proposal: Proposal) -> mcp_types.ElicitRequestFormParams:
@@ -233,17 +298,21 @@ def _skip_reply(reason: str) -> dict[str, str]:
     return {"type": "skip", "message": reason}
 
 
-def _waiting_text(proposal: Proposal, settings: Settings) -> str:
-    """Return the message for a call that waits because its client cannot ask: the reason, and how to decide it."""
+def _answer_command(proposal: Proposal, settings: Settings) -> str:
+    return f"{command_anywhere(settings)} answer --session {proposal.facts.header.session_id}"
+
+
+def _waiting_text(proposal: Proposal, settings: Settings, *, can_ask: bool) -> str:
+    """Return the message for a call that waits because its client asked nobody: the reason, and how to decide it."""
     call = proposal.calls[0]
     doubt = f"the same call was made before: {call.unfinished_run_text}" if call.started_at else ""
     can_declare = call.is_unconfirmed_read and not doubt and not call.is_flagged
     declare = f" {confirm_read_hint(call)}\n{preferences_hint(settings)}" if can_declare else ""
     variable = " with the proxy's PACKETGATE_DATABASE_URL set," if settings.database_url else ""
+    client = "refused the question before a person could read it" if can_ask else "does not support elicitation"
     return (
-        f"{call.tool_name} was NOT run: {doubt or call.review_reasoning}, and this client does not support "
-        f"elicitation, so nobody could be asked. On the proxy's machine,{variable} this command shows the question, "
-        f"and the command that decides it:\n{command_anywhere(settings)} answer --session "
-        f"{proposal.facts.header.session_id}\n"
-        f"Then repeat the call with the same arguments for its result.{declare}"
+        f"{call.tool_name} was NOT run: {doubt or call.review_reasoning}, and this client {client}, so nobody was "
+        f"asked. On the proxy's machine,{variable} this command shows a person the question and takes the answer:\n"
+        f"{_answer_command(proposal, settings)}\n"
+        f"This proxy then runs the call. Repeat the call with the same arguments for its result.{declare}"
     )

@@ -79,8 +79,8 @@ class Gateway:
     """The client of requests without a token."""
     sessions: SessionRegistry = field(default_factory=SessionRegistry)
     labels: ClientLabels = field(init=False)
-    open_questions: BoundedDict[str, Proposal] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
-    """Calls with an open question, by request state. A reply removes its entry."""
+    open_questions: BoundedDict[str, tuple[Proposal, float]] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
+    """Calls with an open question, and when it was asked, by request state. A reply removes its entry."""
     parked_calls: BoundedDict[str, Proposal] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
     """Calls whose question is answered outside the client, by a digest of session, tool and arguments."""
 

@@ -1,4 +1,4 @@
-"""Record ended calls after the client has received the answer, and store calls that wait for approval.
+"""Record ended calls after the client has received the answer, and store calls that wait for an answer elsewhere.
 
 If the store fails, only the record is lost: the journal holds everything that later calls depend on.
 """
@@ -11,15 +11,19 @@ from typing import Any
 
 from langgraph.store.base import BaseStore
 
+from packetgate.connectors.recorded_answers import RecordedAnswers
 from packetgate.connectors.sessions import Sessions
 from packetgate.deciders.choosing import reflex_deciders
 from packetgate.gate.journal import Entry, Journal
 from packetgate.gate.proposal import Proposal
 from packetgate.graph.building import LAST_STAGE, build_graph
+from packetgate.graph.journal import DatabaseJournal
+from packetgate.graph.leases import open_leases
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.ranking.learning import ConfirmedUse
 from packetgate.ranking.store import delete_old_uses, store_use
+from packetgate.state.channels import PROXY
 from packetgate.state.packet import CognitionPacket
 from packetgate.toolsets.servers.hub import McpHub
 
@@ -35,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def open_recorder(settings: Settings, hub: McpHub, journal: Journal) -> AsyncIterator["Recorder"]:
+async def open_recorder(settings: Settings, hub: McpHub, journal: DatabaseJournal) -> AsyncIterator["Recorder"]:
     """Open the database and record in the background; at the end, write the waiting records.
 
     Raises:
@@ -44,14 +48,18 @@ async def open_recorder(settings: Settings, hub: McpHub, journal: Journal) -> As
     async with (
         open_checkpointer(settings, DATABASE_PATIENCE_S) as checkpointer,
         open_store(settings, DATABASE_PATIENCE_S) as store,
+        open_leases(settings) as leases,
     ):
         if settings.usage_days:
             await delete_old_uses(store, settings.usage_days)
-        graph = build_graph(reflex_deciders(), hub, journal=journal).compile(checkpointer=checkpointer, store=store)
-        recorder = Recorder(Sessions(graph), store if settings.usage_days else None, journal)
+        graph = build_graph(reflex_deciders(), hub, settings.usage_days, journal)
+        sessions = Sessions(graph.compile(checkpointer=checkpointer, store=store), leases)
+        answers = RecordedAnswers(sessions, journal, leases, PROXY)
+        recorder = Recorder(sessions, store if settings.usage_days else None, journal, answers)
         writer = asyncio.create_task(recorder.run(), name="records of proxied calls")
         try:
-            yield recorder
+            async with answers.run_in_background():
+                yield recorder
             with suppress(TimeoutError):
                 await asyncio.wait_for(recorder.wait_until_written(), EXIT_S)
         finally:
@@ -62,13 +70,13 @@ async def open_recorder(settings: Settings, hub: McpHub, journal: Journal) -> As
 class Recorder:
     """Writes the records of ended calls, one after the other. If too many records wait, new records are dropped."""
 
-    def __init__(self, sessions: Sessions, store: BaseStore | None, journal: Journal) -> None:
+    def __init__(self, sessions: Sessions, store: BaseStore | None, journal: Journal, answers: RecordedAnswers) -> None:
         """`store` holds what is learned; None if the settings learn nothing."""
-        self._sessions, self.store, self._journal = sessions, store, journal
+        self._sessions, self.store, self._journal, self.answers = sessions, store, journal, answers
         self._waiting: asyncio.Queue[tuple[CognitionPacket, ConfirmedUse | None, tuple[Entry, ...]]]
         self._waiting = asyncio.Queue(MAX_WAITING)
         self._parked: set[str] = set()
-        """Ids of parked packets. The process that answers the question records these packets."""
+        """Ids of parked packets. The turn that runs the answer records these packets."""
 
     def queue_record(self, packet: CognitionPacket, use: ConfirmedUse | None, entries: tuple[Entry, ...]) -> None:
         """Queue the packet of an ended call, its use and its journal entries."""
@@ -86,6 +94,8 @@ class Recorder:
         graph, config = self._sessions.graph, self._sessions.config(packet.header.session_id)
         await graph.aupdate_state(config, _sections(packet), as_node="review_selection")
         await graph.ainvoke(None, config, context=packet.governance.settings)
+        session = packet.header.session_id
+        await self.answers.note_end(session, (await self._sessions.state(session)).question, packet.governance.settings)
 
     async def current(self, proposal: Proposal) -> Proposal:
         """Return a parked proposal with the current state of its calls."""

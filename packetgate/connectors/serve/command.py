@@ -58,6 +58,6 @@ async def open_app(
     from packetgate.graph.composition import model_pool
 
     models = model_pool(settings)
-    async with open_sessions(settings, models) as sessions:
+    async with open_sessions(settings, models, "chat server") as sessions:
         sessions.start(context, SERVE_CHANNEL)
         yield make_app(ServeEndpoint(sessions, config, context, tokens, partial(models.get, "prime")), hosts)

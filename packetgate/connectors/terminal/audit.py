@@ -8,13 +8,14 @@ import typer
 
 from packetgate.connectors.options import settings_from
 from packetgate.connectors.rendering import say
-from packetgate.gate.journal import CALL_MARKED, CLAIMED, QUESTION_SHOWN
+from packetgate.gate.journal import CALL_MARKED, CLAIMED, QUESTION_OWNED, QUESTION_SHOWN
 from packetgate.graph.journal import JournalRow, open_journal
 from packetgate.state.errors import ConfigError
 from packetgate.state.printing import escaped, shorten
 
 _MAX_CHARS = 300
 """Maximum characters of a printed entry."""
+_HIDDEN = {CLAIMED, CALL_MARKED, QUESTION_OWNED, QUESTION_SHOWN}
 _ENDS = {f"call_{status}" for status in ("executed", "failed", "unknown")}
 
 
@@ -36,7 +37,7 @@ async def audit(
             continue
         if row.event == "call_ended":
             ended.add(row.call_id)
-        elif row.event in {CLAIMED, CALL_MARKED, QUESTION_SHOWN} or (row.event in _ENDS and row.call_id in ended):
+        elif row.event in _HIDDEN or (row.event in _ENDS and row.call_id in ended):
             continue  # other rows show the same
         if row.packet_id not in {"", turn}:
             turn = row.packet_id
@@ -73,6 +74,8 @@ def _text(row: JournalRow, detail: Any) -> str:
         case "call_ended":
             result = detail["result"]
             return f"{detail['status']}: {tool}: {result.get('error') or result.get('output') or '(nothing)'}"
+        case "answer_recorded":
+            return f"answer to question {row.call_id[:8]} recorded, for the process that asked"
         case _ if "params" in detail:
             by = detail.get("by") or "the user"
             question = f" (question {detail['question_id'][:8]}) {detail['comment']}" if detail["question_id"] else ""

@@ -30,7 +30,7 @@ from packetgate.connectors.terminal.screen import WAITING, LastQuestion, Termina
 from packetgate.connectors.terminal.turns import ContextType, turn_request, undo_message
 from packetgate.connectors.turn import Continue, Say
 from packetgate.graph.shared_results import result_store
-from packetgate.state.channels import SwitchHints
+from packetgate.state.channels import TERMINAL, SwitchHints
 from packetgate.state.errors import PacketgateError, RequestError, SessionError
 from packetgate.state.request import TurnRequest
 from packetgate.state.routing import ToolResult
@@ -79,7 +79,7 @@ async def chat(
     request = turn_request(context_type, _HINTS)
     settings = check_settings(settings_from(mcp_config=mcp_config, lite=lite, prime=prime))
     context = run_settings_from(settings, overrides, allow_writes, allow_commands).context
-    async with open_sessions(settings) as sessions:
+    async with open_sessions(settings, channel=TERMINAL) as sessions:
         terminal = Terminal(
             *(sessions, session_name(session), context, LastQuestion(settings), result_store(settings)),
             interactive=True,

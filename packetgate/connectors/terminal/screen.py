@@ -4,7 +4,7 @@ import asyncio
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -22,9 +22,11 @@ from packetgate.connectors.turn import (
     RESUMING,
     Asked,
     Finished,
+    Recorded,
     Reply,
     Resuming,
     SideTurnFinished,
+    TurnEvent,
     UserInput,
     Waiting,
     remember_words,
@@ -48,6 +50,7 @@ _SHORT_ID = 8
 """Characters of a question's id that are shown."""
 _WAITS = "Another turn of this session is running, and your turn waits for it. Ctrl-C stops waiting."
 _WITHDRAWN = "\n\n[the text above is withdrawn; the answer is:]\n"
+_RECORDED = "Recorded. The {} runs the call; `packetgate trace --session {}` shows the result."
 _LEAVE = "/quit"
 _SMALL_HINT = "[Y]es, or Enter; [n]o; or say something else: "
 _HINT, _EDITS = "[y]es, [n]o, [s]kip, [e]dit, or say something else: ", frozenset({"e", "edit"})
@@ -86,13 +89,14 @@ class LastQuestion:
         return self._folder / sha256(f"{self._scope}\n{session}".encode()).hexdigest()[:32]
 
 
-async def only_open_session(sessions: Sessions, shown: LastQuestion) -> str:
-    """Return the only session whose question was shown here and is still open.
+async def only_open_session(sessions: Sessions, shown: LastQuestion, asked: Collection[str]) -> str:
+    """Return the only session whose question is still open, of those shown here and those `asked` by other processes.
 
     Raises:
         InputError: no such question is open, or more than one.
     """
-    waiting = [name for name in shown.sessions() if (await sessions.state(name)).question is not None]
+    names = dict.fromkeys([*shown.sessions(), *asked])
+    waiting = [name for name in names if (await sessions.state(name)).question is not None]
     if len(waiting) == 1:
         return waiting[0]
     reason = f"these wait: {', '.join(waiting)}" if waiting else "no question that was shown here is open"
@@ -121,6 +125,8 @@ class Terminal:
     """Options that `packetgate answer` must repeat."""
     program: str = "packetgate"
     """How the commands that are shown begin."""
+    turns: Callable[[Sessions, UserInput, str, RoutingContext], AsyncGenerator[TurnEvent]] = run_turn
+    """Runs a turn, or records an answer for the process that runs it."""
     read: LineReader = field(default_factory=reader)
     pending: dict[str, Any] | None = None
     """The open question, which the next input answers."""
@@ -137,6 +143,9 @@ class Terminal:
         try:
             while True:
                 event = await self._until_end(turn)
+                if isinstance(event, Recorded):
+                    rendering.say(_RECORDED.format(event.channel, self.session))
+                    return 0
                 if isinstance(event, Asked) and self.interactive:
                     self.ask(event.question)
                     turn = await self._reply()
@@ -211,10 +220,10 @@ class Terminal:
             except RequestError as error:
                 rendering.say(str(error), "red")
 
-    async def _until_end(self, turn: UserInput) -> Asked | Finished:
+    async def _until_end(self, turn: UserInput) -> Asked | Finished | Recorded:
         streams = sys.stdout.isatty() and not self.as_json
         shown = ShownText(_WITHDRAWN)
-        async with aclosing(run_turn(self.sessions, turn, self.session, self.context)) as events:
+        async with aclosing(self.turns(self.sessions, turn, self.session, self.context)) as events:
             with Status("", console=rendering.console(stderr=True)) as status:
                 try:
                     async for event in events:
@@ -244,7 +253,7 @@ class Terminal:
                                 if isinstance(event, Finished):
                                     self._show_trace(packet)
                                     return event
-                            case Asked():
+                            case Asked() | Recorded():
                                 return event
                 finally:
                     _write("\n" if shown.text else "")

@@ -5,13 +5,14 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from packetgate.connectors import rendering
-from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.opening import open_records, open_sessions
 from packetgate.connectors.options import (
     AsJson,
     Commands,
@@ -26,18 +27,26 @@ from packetgate.connectors.options import (
     session_name,
     settings_from,
 )
+from packetgate.connectors.recorded_answers import asked_sessions, question_owner, record_answer
 from packetgate.connectors.shell_commands import command_here
 from packetgate.connectors.terminal.reading import file_part, is_at_terminal
 from packetgate.connectors.terminal.screen import LastQuestion, Terminal, only_open_session
 from packetgate.connectors.turn import Continue, Reply, Say, UserInput, words_reply
 from packetgate.deciders.commands import is_command, undo_command
+from packetgate.graph.journal import open_journal
+from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
-from packetgate.state.channels import SwitchHints
+from packetgate.state.channels import TERMINAL, SwitchHints
+from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError, RequestError
 from packetgate.state.request import TurnRequest, check_request, decode_request
 from packetgate.toolsets.builtin.files import ToolFailure
 from packetgate.toolsets.builtin.undo_store import History, UndoStore
 
+_OWNER_ENDED = (
+    "The {} that asked has ended, and the MCP servers that it started with it. Nothing was run. To start servers here "
+    "and run the call on them, answer with --run-here:"
+)
 _SHELL_HINTS = SwitchHints.from_commands(
     "--allow-writes", "--allow-commands", "`/rest` in `packetgate chat` with this --session shows all of it"
 )
@@ -103,6 +112,9 @@ async def answer(
     question: Annotated[
         str | None, typer.Option(help="Id of the question to answer; by default the question that was shown last.")
     ] = None,
+    run_here: Annotated[
+        bool, typer.Option("--run-here", help="Run the call in this process if the process that asked has ended.")
+    ] = False,
     mcp_config: McpConfigPath = None,
     lite: Lite = None,
     prime: Prime = None,
@@ -110,18 +122,60 @@ async def answer(
 ) -> int:
     """Answer a session's open question, or continue an interrupted turn.
 
-    The settings of the run that asked apply. Exit status 3 means that the turn waits for another answer.
+    The process that asked runs the call, if it still runs. The settings of the run that asked apply. Exit status 3
+    means that the turn waits for another answer.
     """
-    options = {"mcp_config": mcp_config, "lite": lite, "prime": prime}
+    options: dict[str, Any] = {"mcp_config": mcp_config, "lite": lite, "prime": prime}
     if edit is not None and not edit.lstrip().startswith(("{", "[")):
         raise RequestError(f"--edit takes a JSON object of arguments, or a list for several calls, not {edit[:60]}")
     words = reply if edit is None else f"edit {edit}"
-    return await _run_turn(
-        lambda shown: Continue() if words is None else Reply(words, question or shown),
-        None if session is None else session_name(session),
-        options,
-        as_json=as_json,
-    )
+    settings, name = settings_from(**options), None if session is None else session_name(session)
+
+    def turn(shown: str) -> UserInput:
+        return Continue() if words is None else Reply(words, question or shown)
+
+    if settings.has_database:
+        ended = await _answer_elsewhere(settings, turn, name, options, as_json=as_json, run_here=run_here)
+        if ended is not None:
+            return ended
+    return await _run_turn(turn, name, options, as_json=as_json)
+
+
+async def _answer_elsewhere(
+    settings: Settings,
+    turn: Callable[[str], UserInput],
+    session: str | None,
+    process_options: dict[str, Any],
+    *,
+    as_json: bool,
+    run_here: bool,
+) -> int | None:
+    """Record the answer to a question of another process, and return the exit status; None if it is to run here.
+
+    If the process that asked has ended, show its question, and how to run the call here. A terminal that ended needs
+    no such hint: nothing but the session is lost with it.
+    """
+    last, journal = LastQuestion(settings), open_journal(settings)
+    async with open_records(settings) as records:
+        session = session or await only_open_session(records, last, await asked_sessions(journal))
+        question = (await records.state(session)).question
+        owner = await question_owner(question, records, journal)
+        if owner is None or (not owner.is_alive and (run_here or owner.channel == TERMINAL)):
+            return None
+        user_input, options = turn(last.question_id(session)), _given_options(process_options)
+        if not owner.is_alive:
+            rendering.say(_OWNER_ENDED.format(owner.channel), "yellow", stderr=True)
+            user_input, options = Continue(), [*options, "--run-here"]
+        elif isinstance(user_input, Reply):
+            user_input = replace(user_input, value=words_reply(user_input.value, question or {}))
+        terminal = Terminal(
+            *(records, session, RoutingContext(), last, result_store(settings), as_json),
+            interactive=is_at_terminal() and not as_json and owner.is_alive,
+            options=options,
+            program=command_here(settings, options),
+            turns=partial(record_answer, owner=owner, journal=journal),
+        )
+        return await terminal.run(user_input)
 
 
 async def undo(
@@ -183,15 +237,15 @@ async def _run_turn(
     context = run_settings_from(settings, **run_options).context
     last = LastQuestion(settings)
     shown_id = last.question_id(session) if session else ""  # before opening, which takes time
-    options = {f"--{name.replace('_', '-')}": str(value) for name, value in process_options.items() if value}
-    async with open_sessions(settings) as sessions:
+    options, interactive = _given_options(process_options), is_at_terminal() and not as_json
+    async with open_sessions(settings, channel=TERMINAL if interactive else "") as sessions:
         if session is None:
-            session = await only_open_session(sessions, last)
+            session = await only_open_session(sessions, last, ())
             shown_id = last.question_id(session)
         terminal = Terminal(
             *(sessions, session, context, last, result_store(settings), as_json),
-            interactive=is_at_terminal() and not as_json,
-            options=[part for option in options.items() for part in option],
+            interactive=interactive,
+            options=options,
             program=command_here(settings, options),
         )
         user_input = turn(shown_id)
@@ -199,6 +253,11 @@ async def _run_turn(
             question = (await sessions.state(session)).question or {}
             user_input = replace(user_input, value=words_reply(user_input.value, question))
         return await terminal.run(user_input)
+
+
+def _given_options(process_options: dict[str, Any]) -> list[str]:
+    given = {f"--{name.replace('_', '-')}": str(value) for name, value in process_options.items() if value}
+    return [part for option in given.items() for part in option]
 
 
 def turn_request(context_type: str | None, hints: SwitchHints) -> TurnRequest:
@@ -210,7 +269,7 @@ def turn_request(context_type: str | None, hints: SwitchHints) -> TurnRequest:
         person = getpass.getuser()
     except (OSError, KeyError):
         person = ""
-    return TurnRequest(origin="terminal", person=person, context_type=kind, switch_hints=hints)
+    return TurnRequest(origin=TERMINAL, person=person, context_type=kind, switch_hints=hints)
 
 
 def _request_text(argument: str | None) -> str:
