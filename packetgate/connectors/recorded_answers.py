@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from packetgate.connectors.sessions import Sessions, already_answered_error
+from packetgate.connectors.sessions import Sessions, SessionState, already_answered_error
 from packetgate.connectors.turn import (
     NOT_SHOWN,
     Asked,
@@ -170,22 +170,24 @@ async def asked_sessions(journal: DatabaseJournal) -> list[str]:
 
 
 @dataclass(frozen=True)
-class QuestionOwner:
-    """The process that asked a question."""
+class TurnOwner:
+    """The process that runs a turn."""
 
     channel: str
     process: str
     is_alive: bool
 
 
-async def question_owner(question: dict[str, Any] | None, sessions: Sessions, journal: Journal) -> QuestionOwner | None:
-    """Return the process that asked a question; None if that process did not stay for the answer."""
-    rows = await journal.call_entries("", str(question["question_id"])) if question else ()
+async def turn_owner(state: SessionState, sessions: Sessions, journal: Journal) -> TurnOwner | None:
+    """Return the process that asked a turn's last question; None if that process did not stay for the answer."""
+    answered = [approval.question_id for approval in state.packet.governance.approvals]
+    question_id = str(state.question["question_id"]) if state.question else next(reversed(answered), "")
+    rows = await journal.call_entries("", question_id) if question_id else ()
     owned = [row.entry.detail for row in rows if row.entry.event == QUESTION_OWNED and row.entry.detail]
     if not owned:
         return None
     process = str(owned[-1]["process"])
-    return QuestionOwner(str(owned[-1]["channel"]), process, await sessions.is_leased(process))
+    return TurnOwner(str(owned[-1]["channel"]), process, await sessions.is_leased(process))
 
 
 async def record_answer(
@@ -194,7 +196,7 @@ async def record_answer(
     session: str,
     _context: RoutingContext,
     *,
-    owner: QuestionOwner,
+    owner: TurnOwner,
     journal: Journal,
 ) -> AsyncGenerator[TurnEvent]:
     """Record the answer to a question of another process, and yield how its turn ends there.
@@ -204,16 +206,17 @@ async def record_answer(
     """
     state = await sessions.state(session)
     question = state.question
-    if question is None:
+    if question is None and isinstance(turn, Reply):
         raise already_answered_error(session)
-    if not isinstance(turn, Reply) or not is_answer_to(turn, question):
+    if question is not None and (not isinstance(turn, Reply) or not is_answer_to(turn, question)):
         yield Asked({**question, **({"problem": NOT_SHOWN} if isinstance(turn, Reply) else {})}, state.packet)
         return
-    question_id, reply = str(question["question_id"]), check_reply(turn.value)
+    question_id = str(question["question_id"]) if question else ""
     failures = len(await _failures(question_id, journal))
-    key = f"answer:{question_id}:{failures}"
-    if not await journal.record(Entry(ANSWER_RECORDED, session, call_id=question_id, detail={"reply": reply}, key=key)):
-        raise already_answered_error(session)
+    if isinstance(turn, Reply):
+        key, detail = f"answer:{question_id}:{failures}", {"reply": check_reply(turn.value)}
+        if not await journal.record(Entry(ANSWER_RECORDED, session, call_id=question_id, detail=detail, key=key)):
+            raise already_answered_error(session)
     deadline = time.monotonic() + RESULT_WAIT_S
     while time.monotonic() < deadline:
         await asyncio.sleep(POLL_S)

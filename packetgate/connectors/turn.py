@@ -152,8 +152,8 @@ async def run_turn(
             return
         if isinstance(turn, Say) and turn.follows and turn.follows != before.packet.header.packet_id:
             raise SessionError("the session has a newer turn than the message follows: send the message again")
-        run_input, decided, ended_id = _run_input(turn, before, session), False, ""
-        async with aclosing(sessions.stream(run_input, session, context)) as stream:
+        graph_input, decided, ended_id = run_input(turn, before, session), False, ""
+        async with aclosing(sessions.stream(graph_input, session, context)) as stream:
             async for event in stream:
                 if isinstance(event, StageFinished):
                     decided = decided or bool(event.decisions)
@@ -263,7 +263,8 @@ async def _ended_packet(sessions: Sessions, session: str, packet_id: str) -> Cog
     return None
 
 
-def _run_input(turn: UserInput, state: SessionState, session: str) -> RunInput:
+def run_input(turn: UserInput, state: SessionState, session: str) -> RunInput:
+    """Return the graph's input. Raise SessionError if there is nothing to reply to or to continue."""
     match turn:
         case Say():
             text = check_request(turn.text if turn.text.strip() or not turn.files else REQUEST_WITHOUT_TEXT)

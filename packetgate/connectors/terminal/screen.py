@@ -274,14 +274,15 @@ class Terminal:
         else:
             replies = ", ".join(["yes", "no", "skip", *remember_words(asked.question)])
             words, others = "yes", f" ({replies})"
-        command = self._answer_command(words, f"--question {question_id[:_SHORT_ID]}")
+        command = self.answer_command(words, f"--question {question_id[:_SHORT_ID]}")
         self._out.print(f"\nWaiting for approval; not run. To decide{others}: {command}", soft_wrap=True)
 
     def _hint(self, text: str, *reply: str) -> None:
         if sys.stderr.isatty():
-            rendering.say(text.format(self._answer_command(*reply)), stderr=True)
+            rendering.say(text.format(self.answer_command(*reply)), stderr=True)
 
-    def _answer_command(self, *reply: str) -> str:
+    def answer_command(self, *reply: str) -> str:
+        """Return the command that answers, or continues, the turn of this session."""
         return " ".join([f"{self.program} answer", *reply, shlex.join(["--session", self.session, *self.options])])
 
 

@@ -27,11 +27,11 @@ from packetgate.connectors.options import (
     session_name,
     settings_from,
 )
-from packetgate.connectors.recorded_answers import asked_sessions, question_owner, record_answer
+from packetgate.connectors.recorded_answers import asked_sessions, record_answer, turn_owner
 from packetgate.connectors.shell_commands import command_here
 from packetgate.connectors.terminal.reading import file_part, is_at_terminal
-from packetgate.connectors.terminal.screen import LastQuestion, Terminal, only_open_session
-from packetgate.connectors.turn import Continue, Reply, Say, UserInput, words_reply
+from packetgate.connectors.terminal.screen import WAITING, LastQuestion, Terminal, only_open_session
+from packetgate.connectors.turn import Continue, Reply, Say, UserInput, run_input, words_reply
 from packetgate.deciders.commands import is_command, undo_command
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
@@ -44,8 +44,8 @@ from packetgate.toolsets.builtin.files import ToolFailure
 from packetgate.toolsets.builtin.undo_store import History, UndoStore
 
 _OWNER_ENDED = (
-    "The {} that asked has ended, and the MCP servers that it started with it. Nothing was run. To start servers here "
-    "and run the call on them, answer with --run-here:"
+    "The {} that asked has ended, and the MCP servers that it started with it. {}. To start servers here and go on "
+    "there, use --run-here:"
 )
 _SHELL_HINTS = SwitchHints.from_commands(
     "--allow-writes", "--allow-commands", "`/rest` in `packetgate chat` with this --session shows all of it"
@@ -158,16 +158,20 @@ async def _answer_elsewhere(
     last, journal = LastQuestion(settings), open_journal(settings)
     async with open_records(settings) as records:
         session = session or await only_open_session(records, last, await asked_sessions(journal))
-        question = (await records.state(session)).question
-        owner = await question_owner(question, records, journal)
+        state, user_input = await records.state(session), turn(last.question_id(session))
+        owner, options = await turn_owner(state, records, journal), _given_options(process_options)
+        if state.question is None and not state.is_unfinished:
+            run_input(user_input, state, session)  # raises the error
         if owner is None or (not owner.is_alive and (run_here or owner.channel == TERMINAL)):
             return None
-        user_input, options = turn(last.question_id(session)), _given_options(process_options)
+        if owner.is_alive and state.question is None and not await records.is_leased(session):
+            return None  # the turn was stopped there
         if not owner.is_alive:
-            rendering.say(_OWNER_ENDED.format(owner.channel), "yellow", stderr=True)
+            outcome = "Nothing was run" if state.question else "It had begun to run the answer"
+            rendering.say(_OWNER_ENDED.format(owner.channel, outcome), "yellow", stderr=True)
             user_input, options = Continue(), [*options, "--run-here"]
         elif isinstance(user_input, Reply):
-            user_input = replace(user_input, value=words_reply(user_input.value, question or {}))
+            user_input = replace(user_input, value=words_reply(user_input.value, state.question or {}))
         terminal = Terminal(
             *(records, session, RoutingContext(), last, result_store(settings), as_json),
             interactive=is_at_terminal() and not as_json and owner.is_alive,
@@ -175,6 +179,9 @@ async def _answer_elsewhere(
             program=command_here(settings, options),
             turns=partial(record_answer, owner=owner, journal=journal),
         )
+        if not owner.is_alive and state.question is None:
+            rendering.say(terminal.answer_command(), "")
+            return WAITING
         return await terminal.run(user_input)
 
 

@@ -28,6 +28,7 @@ from support.proxies import (
     talking,
 )
 
+from packetgate.connectors.proxy.calling import READING_S
 from packetgate.connectors.proxy.gateway import Gateway
 from packetgate.gate.gate import Gate
 from packetgate.tools.catalogue.preferences import Policy, Preferences
@@ -52,13 +53,26 @@ async def test_an_approved_write_runs_and_is_journaled(tmp_path: Path, kind: Pro
         assert (len(talk.asked), written) == (2, ["x", "y"])
 
 
-async def test_a_declined_call_does_not_run(tmp_path: Path, kind: Protocol, written: list[str]) -> None:
+@pytest.mark.parametrize("reading_s", [0, READING_S + 0.1])
+async def test_a_declined_call_does_not_run_and_is_parked_if_nobody_read_the_question(
+    tmp_path: Path, kind: Protocol, written: list[str], reading_s: float
+) -> None:
+    async def decline(*_: object) -> None:
+        await asyncio.sleep(reading_s)
+
     async with proxy_client(
-        tmp_path, ledger_server(written), kind=kind, answer=lambda *_: None, allow_write_tools=True
+        tmp_path, ledger_server(written), kind=kind, answer=decline, allow_write_tools=True
     ) as talk:
         result = await talk.call("call_changing_tool", **ADD)
-        assert (result.is_error, result.structured["status"], written) == (True, "user_denied", [])
-        assert await events(talk.gateway) == ["call_proposed", "call_denied"]
+        if reading_s:
+            assert (result.is_error, result.structured["status"]) == (True, "user_denied")
+            assert await events(talk.gateway) == ["call_proposed", "call_denied"]
+        else:
+            assert "refused the question before a person could read it, so nobody was asked" in result.text
+            assert (await talk.call("call_changing_tool", **ADD)).text == result.text
+            assert len(talk.asked) == 1
+            assert await events(talk.gateway) == ["call_proposed", "call_skipped", "call_proposed"]
+        assert written == []
 
 
 async def test_without_elicitation_the_refusal_says_how_to_allow_the_call(
