@@ -39,6 +39,8 @@ POLL_S = 0.25
 """Seconds between two looks into the journal while a question is open."""
 RESULT_WAIT_S = 10.0
 """Seconds that `packetgate answer` waits for the result of the answer that it recorded."""
+ERROR_PAUSE_S = 10.0
+"""Seconds without a look after the journal could not be read."""
 EXIT_S = 5.0
 """Seconds that the end of the process waits for answers that run."""
 MAX_QUESTIONS = 10_000
@@ -127,6 +129,7 @@ class RecordedAnswers:
                 await self._look()
             except PacketgateError as error:
                 log.warning("recorded answers cannot be read: %s", error)
+                await asyncio.sleep(ERROR_PAUSE_S)
             if not self._questions:
                 self._has_questions.clear()
 

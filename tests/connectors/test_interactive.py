@@ -117,6 +117,17 @@ def test_a_question_may_be_left_without_a_traceback(cli: CommandLine, key: str, 
     assert not (cli.folder / "notes.txt").exists()
 
 
+def test_an_answer_in_another_terminal_runs_where_the_question_was_asked(cli: CommandLine) -> None:
+    with terminal(cli, "ask", "--session", "s", "--allow-writes", 'Write "hello" to notes.txt') as child:
+        child.expect(r"\[y\]es")
+        assert cli.run("answer", "yes", "--session", "s").status == 0
+        assert (cli.folder / "notes.txt").read_text() == "hello"
+        assert "recorded, for the process that asked" in cli.run("audit").out
+        child.sendline("yes")
+        child.expect("no pending question")
+        assert ended(child) == 2
+
+
 def test_a_stopped_turn_prints_how_to_continue(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     scripted_openai.script(NO_TOOL, Stall("The keeper opens it, "), "The keeper does.")
     models = {"OPENAI_BASE_URL": scripted_openai.base_url, "NO_PROXY": "127.0.0.1"}

@@ -37,7 +37,7 @@ class Workshop:
     async def bot(self, config: dict[str, Any], sessions: Sessions | None = None) -> AsyncIterator[PacketBot]:
         """Run a bot; without sessions, with the built-in tools and no model."""
         if sessions is None:
-            async with open_sessions(self.settings) as opened, self.bot(config, opened) as bot:
+            async with open_sessions(self.settings, channel="Discord bot") as opened, self.bot(config, opened) as bot:
                 yield bot
             return
         async with PacketBot(sessions, self.settings, DiscordConfig.model_validate(config)) as bot:

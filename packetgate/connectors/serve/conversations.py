@@ -94,7 +94,7 @@ class ChatConversations:
         for is_retry in (False, True):
             point = await self._threads.find(request.owner, request.history)
             state = await self._sessions.state(point.session) if point else None
-            if point and state and _is_decided(point, state) and point.reply == request.words:
+            if point and state and _is_decided(point, state) and _is_reply(point, request.words):
                 yield request.limit.close(_answer_text(state.packet))
                 yield AnswerEnd(TokenUsage(), request.limit.is_cut)
                 return
@@ -242,6 +242,11 @@ def _answer_text(packet: CognitionPacket) -> str:
 def _is_decided(point: ThreadPoint, state: SessionState) -> bool:
     ended = state.question is None and not state.is_unfinished
     return bool(point.question_id) and ended and state.packet.header.packet_id == point.packet_id
+
+
+def _is_reply(point: ThreadPoint, words: str) -> bool:
+    """Whether words are the reply that decided a question, or decide a question that was answered elsewhere."""
+    return point.reply == words or (not point.reply and read_reply(words) is not None)
 
 
 def _as_messages(history: History, own_indexes: Container[int] = ()) -> list[BaseMessage]:

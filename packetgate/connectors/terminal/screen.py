@@ -144,7 +144,7 @@ class Terminal:
             while True:
                 event = await self._until_end(turn)
                 if isinstance(event, Recorded):
-                    rendering.say(_RECORDED.format(event.channel, self.session))
+                    rendering.say(_RECORDED.format(event.channel, self.session), stderr=self.as_json)
                     return 0
                 if isinstance(event, Asked) and self.interactive:
                     self.ask(event.question)

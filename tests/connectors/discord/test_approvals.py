@@ -1,9 +1,11 @@
 """Calls that need approval: the displayed question, who may press its buttons, and what each button does."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from support.command_line import CommandLine
 from support.discord_bots import ADA_ALONE, Workshop
 from support.discord_payloads import ADA, ADAS, BEN, BOT, CHIEF_ROLE, EVE, LOBBY, Payload
 from support.discord_server import EPHEMERAL, NOTE, UPDATE, DiscordStandIn
@@ -12,7 +14,13 @@ from support.notebook import Notebook
 from support.scripted_deciders import calls, scripted, wanted
 
 from packetgate.connectors.discord import questions
-from packetgate.connectors.discord.conversations import ANSWERED, ASKER_GONE, EXPIRED, QUESTION_CLOSED
+from packetgate.connectors.discord.conversations import (
+    ANSWERED,
+    ANSWERED_ELSEWHERE,
+    ASKER_GONE,
+    EXPIRED,
+    QUESTION_CLOSED,
+)
 from packetgate.connectors.discord.questions import NOT_AUTHORISED
 from packetgate.connectors.sessions import Sessions
 from packetgate.state.base import now
@@ -59,6 +67,18 @@ async def test_a_question_shows_the_call_and_an_approval_runs_it(discord: Discor
     assert (decided["content"], decided["components"]) == (f"✅ Approved by <@{ADA}>.", [])
     assert decided["embeds"]
     assert notes.read_text() == "hello"
+
+
+async def test_an_answer_in_a_terminal_runs_in_the_bot(discord: DiscordStandIn, workshop: Workshop):
+    cli = CommandLine(workshop.folder, workshop.home)
+    async with workshop.bot(WRITING):
+        question = await ask(discord)
+        shown = await asyncio.to_thread(cli.run, "answer")
+        assert (shown.status, "content = hello" in shown.out) == (3, True), shown.err
+        answered = await asyncio.to_thread(cli.run, "answer", "yes")
+        assert (answered.status, "Created notes.txt" in answered.out) == (0, True), answered.err
+        await discord.answer(LOBBY, "Created notes.txt")
+    assert discord.messages[question["id"]]["content"] == ANSWERED_ELSEWHERE
 
 
 async def test_an_edited_call_runs_as_edited(discord: DiscordStandIn, workshop: Workshop):

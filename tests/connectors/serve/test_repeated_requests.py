@@ -45,6 +45,17 @@ async def test_a_first_message_repeated_after_a_kill_writes_once(cli: CommandLin
         assert "r1 is booked" in await Chat(served.client()).say(BOOK)
 
 
+async def test_an_answer_in_a_terminal_runs_in_the_server(cli: CommandLine, hotel: Hotel) -> None:
+    async with started(cli, *options(hotel)) as served:
+        chat = Chat(served.client())
+        await chat.say(BOOK)
+        assert (await asyncio.to_thread(cli.run, "answer")).status == 3
+        answered = await asyncio.to_thread(cli.run, "answer", "yes")
+        assert (answered.status, "r1 is booked" in answered.out) == (0, True), answered.err
+        assert "r1 is booked" in await chat.say("yes")
+    assert (hotel.counted("r1")["booked"], len(hotel.servers)) == (1, 1)
+
+
 async def test_the_first_answer_counts_and_a_different_answer_is_refused(cli: CommandLine, hotel: Hotel) -> None:
     async with started(cli, *options(hotel)) as one, started(cli, *options(hotel)) as two:
         asked = Chat(one.client())
