@@ -83,7 +83,7 @@ async def test_a_call_of_an_installed_proxy_is_allowed_from_another_folder(perso
     installed = person.paste(install, person.project, PACKETGATE_HOME="../my data")
     assert installed.returncode == 0, installed.stderr
     entry = json.loads(person.cursor.read_text())["mcpServers"]["packetgate"]
-    environment = person.environment | entry["env"]
+    environment = person.environment | entry["env"] | {"PACKETGATE_ANSWER_WAIT_S": "0"}
     transport = StdioTransport(entry["command"], entry["args"], environment, str(person.elsewhere))
     notes = person.project / "notes.txt"
     async with Client(transport) as client:
