@@ -97,11 +97,10 @@ def _with_values_masked(text: str, values: list[_Leaf]) -> tuple[str, dict[str, 
     """Replace the first mention of each value by a mark of its kind; return the text, and each value's place."""
     places: dict[str, int] = {}
     for leaf in sorted({*values}, key=lambda leaf: (not leaf.is_target, -len(leaf.text))):
-        if leaf.is_content and not leaf.is_target:
-            at = max(text.find(f"{start}{leaf.text}{end}") for start, end in _QUOTES.items()) + 1
-            if not at:  # it is masked only if it stands in quotes, whole
-                continue
-        else:
+        at = max(text.find(f"{start}{leaf.text}{end}") for start, end in _QUOTES.items()) + 1  # whole, in quotes
+        if not at and leaf.is_content and not leaf.is_target:
+            continue
+        if not at:
             at = find_words(text, leaf.text) if leaf.is_target or not _joins(leaf.text) else -1
         end = at + len(leaf.text)
         if at < 0:
