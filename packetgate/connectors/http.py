@@ -1,10 +1,13 @@
 """HTTP serving for connectors: the socket, bounds of requests, the check of tokens, and a graceful shutdown."""
 
 import asyncio
+import re
 import signal
 import socket
 from types import FrameType
+from typing import Any
 
+import h11
 import uvicorn
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
@@ -22,6 +25,11 @@ BODY_S = 60.0
 MAX_CONNECTIONS = 500
 """Connections and running requests; a further request is answered with status 503."""
 MAX_BODY_BYTES = 20_000_000
+MAX_HEAD_BYTES = 65_536
+"""Longest request line and headers."""
+
+_END_OF_HEAD = re.compile(rb"\n\r?\n")
+_LENGTH_HEADER = re.compile(rb"^(?:content-length|transfer-encoding)[ \t]*:", re.IGNORECASE | re.MULTILINE)
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
@@ -70,6 +78,21 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
+class _StrictRequests(h11.Connection):
+    """Refuses a request with two headers for its length, which servers in front may read differently.
+
+    h11 refuses only two different numbers, and ignores a number next to `Transfer-Encoding`.
+    """
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        """Return the next event. Raise RemoteProtocolError for a request with two lengths."""
+        if self.their_state is h11.IDLE:
+            head, *rest = _END_OF_HEAD.split(self.trailing_data[0], 1)
+            if rest and len(_LENGTH_HEADER.findall(head)) > 1:
+                raise h11.RemoteProtocolError("two headers give the length")
+        return super().next_event()
+
+
 class _BoundedProtocol(H11Protocol):
     """Closes a connection on which no complete headers arrive in time.
 
@@ -77,6 +100,10 @@ class _BoundedProtocol(H11Protocol):
     """
 
     _deadline: asyncio.TimerHandle | None = None
+
+    def __init__(self, config: uvicorn.Config, *args: Any, **options: Any) -> None:
+        super().__init__(config, *args, **options)
+        self.conn = _StrictRequests(h11.SERVER, MAX_HEAD_BYTES)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""

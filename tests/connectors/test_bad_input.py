@@ -1,5 +1,6 @@
 """Invalid input causes a one-line error, exit status 2, and no changes."""
 
+import os
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +38,12 @@ CASES = [
     Case("tool without quotes", ("answer", "yes", "-s", "s"), ("tools.ai.read",), files=toml("[tools.ai.read]\nx = 1")),
     Case("wrong type", ("chat",), ('tools."ai.read".external',), files=toml("[tools.'ai.read']\nexternal = 'yes'")),
     Case("no such toml", ("ask", "Hello"), ("no.toml",), variables={"PACKETGATE_CONFIG": "no.toml"}),
+    *(
+        Case(f"{variable}={path}", ("tools",), (path, "not a plain file", CONFIGURATION), variables={variable: path})
+        for variable in ("PACKETGATE_CONFIG", "PACKETGATE_MCP_CONFIG")
+        for path in ("/dev/zero", "pipe")
+    ),
+    Case("folder as mcp.json", ("tools", "--mcp-config", "/etc"), ("/etc", "directory", CONFIGURATION)),
     Case("empty context", ("ask", "--context", " ", "Hello"), ("--context",)),
     Case("context in bytes", ("ask", "--context", "\udcff", "Hello"), ("--context", "UTF-8")),
     Case("missing model file", ("ask", "--lite", "llamacpp:no.gguf", "Hello"), ("no.gguf", MODEL)),
@@ -53,6 +60,7 @@ CASES = [
 def test_bad_input_is_one_line_and_exit_status_2(case: Case, cli: CommandLine) -> None:
     for name, content in case.files.items():
         (cli.folder / name).write_bytes(content)
+    os.mkfifo(cli.folder / "pipe")
     done = cli.run(*case.args, given=case.given, **case.variables)
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 1), done.err
     assert done.err.startswith("packetgate: ")

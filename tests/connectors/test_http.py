@@ -167,3 +167,30 @@ async def test_headers_without_end_are_refused() -> None:
         said = await exchange(port, HEAD, *[b"X-A: " + b"y" * 8_000 + b"\r\n"] * 100)
         assert not said or status_of(said) == 400
         assert await answered(port)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        b"Content-Length: 3\r\nContent-Length: 4",
+        b"Content-Length: 3\r\ncontent-length : 3",
+        b"Content-Length: 3\r\nTransfer-Encoding: chunked",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 3",
+        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
+        b"Content-Length: 3, 4",
+        b"Content-Length: three",
+        b"Content-Length: +3",
+        b"Content-Length: -3",
+    ],
+)
+async def test_a_request_whose_length_is_unclear_is_refused_and_closed(headers: bytes) -> None:
+    smuggled = HEAD + b"Content-Length: 1\r\n\r\nx"
+    async with server() as port:
+        said = await exchange(port, HEAD + headers + b"\r\n\r\n0\r\n\r\n" + smuggled)
+        assert (status_of(said), said.count(b"HTTP/1.1")) == (400, 1)
+        assert b"connection: close" in said.lower()
+        one, body = HEAD + b"Content-Length: 3\r\n\r\n", b"\nContent-Length: 1\nTransfer-Encoding: x\n\n"
+        pipelined = await exchange(
+            port, one + b"abc" + HEAD + b"Connection: close\r\nContent-Length: 40\r\n\r\n" + body
+        )
+        assert pipelined.endswith(b"\r\n\r\n40")

@@ -82,6 +82,10 @@ class ServeEndpoint:
 
     async def _answer(self, request: Request, request_type: type[AnswerRequest]) -> Response:
         client = self._client_of(request)
+        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type != "application/json" and not media_type.endswith("+json"):
+            # a web page may send other types to this server without asking it first
+            raise ApiError(f"the content type is {media_type or 'missing'}: send application/json", status=415)
         parsed = read_request(request_type, await request.body())
         parsed.check_supported()
         self._log_client_tools(client, len(parsed.tools or ()))

@@ -1,8 +1,8 @@
 """Find the session of a conversation: clients send the whole conversation with every request, and no id.
 
 A conversation is identified by its whole text, the client's token and the client's name for it. Every answer records
-that text. A question also records its own message, which holds an id that cannot be guessed. If two sessions have the
-same text, the text identifies neither session.
+that text. A question also records its own message, which holds an id that cannot be guessed, because clients drop the
+oldest messages of a long conversation. If two sessions have the same text, the text identifies neither session.
 """
 
 import asyncio
@@ -48,6 +48,16 @@ class ThreadPoint:
     """The question in the answer, if any."""
     reply: str | None = None
     """The reply to that question."""
+    messages: tuple[str, ...] = ()
+    """Digests of the messages of the conversation that was asked the question."""
+
+    def was_asked_in(self, history: History) -> bool:
+        """Whether a history is the end of the conversation that was asked, with at least the request and the question.
+
+        A copy of the question in another conversation is not.
+        """
+        messages = [_message_digest(message) for message in history]
+        return len(messages) > 1 and messages == [*self.messages][-len(messages) :]
 
 
 class Threads:
@@ -65,7 +75,9 @@ class Threads:
         for messages in filter(None, (history, history[-1:])):
             items = await self._store.asearch((*CONVERSATIONS, _digests(owner, messages)[-1]), limit=2)
             if items:
-                return ThreadPoint(**items[0].value) if len(items) == 1 else None
+                point = ThreadPoint(**items[0].value)
+                is_own = not point.question_id or point.was_asked_in(history)
+                return point if len(items) == 1 and is_own else None
         return None
 
     async def own_message_indexes(self, owner: ConversationOwner, history: History) -> frozenset[int]:
@@ -82,6 +94,8 @@ class Threads:
 
     async def record(self, owner: ConversationOwner, history: History, point: ThreadPoint) -> None:
         """Record the `ThreadPoint` of a history that ends with an answer."""
+        if point.question_id:
+            point = replace(point, messages=point.messages or tuple(map(_message_digest, history)))
         await self._put(owner, history, point)
         if point.question_id:
             await self._put(owner, history[-1:], point)
@@ -118,6 +132,14 @@ def _digests(owner: ConversationOwner, history: History) -> list[str]:
     """Return the digest of a history up to each message, ignoring white space, which clients may change."""
     running, digests = sha256(json.dumps(asdict(owner)).encode()), []
     for message in history:
-        running.update(json.dumps([message.role, " ".join(message.text.split())]).encode())
+        running.update(_normalized(message))
         digests.append(running.hexdigest())
     return digests
+
+
+def _message_digest(message: HistoryMessage) -> str:
+    return sha256(_normalized(message)).hexdigest()[:16]
+
+
+def _normalized(message: HistoryMessage) -> bytes:
+    return json.dumps([message.role, " ".join(message.text.split())]).encode()

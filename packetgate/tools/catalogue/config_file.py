@@ -1,6 +1,9 @@
 """Read configuration files, and report the first invalid setting."""
 
+import errno
 import json
+import os
+import stat
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,17 +35,29 @@ def config_error(path: Path, error: ValidationError, unknown_message: str, table
     return ConfigError(f"{path}: {setting}: {problem}")
 
 
+def read_plain_file(path: Path) -> bytes:
+    """Return the content of a file, at most `MAX_FILE` bytes. Never waits, as reading a pipe or a device may.
+
+    Raise `OSError` for anything else, such as a folder, a pipe or a device.
+    """
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a plain file")
+        data = file.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise OSError(errno.EFBIG, f"larger than {MAX_FILE // 10**6} MB")
+    return data
+
+
 def read_config_file(
     path: Path, form: DocumentFormat = "TOML", check: str = "PACKETGATE_CONFIG, or leave it out"
 ) -> Any:
     """Return the parsed content of a file; `check` says in the error what to check if the file cannot be opened.
 
-    Raise `ConfigError` if the file is missing, too large, or not valid in this format.
+    Raise `ConfigError` if the file is missing, too large, no plain file, or not valid in this format.
     """
     try:
-        if path.stat().st_size > MAX_FILE:
-            raise ConfigError(f"{path}: larger than {MAX_FILE // 10**6} MB: check {check}")
-        data = path.read_bytes()
+        data = read_plain_file(path)
         return DOCUMENT_READERS[form](data.decode(json.detect_encoding(data) if form == "JSON" else "utf-8-sig"))
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: no such file: check {check}") from error

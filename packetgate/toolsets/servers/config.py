@@ -19,7 +19,7 @@ from pydantic.alias_generators import to_camel
 from packetgate.state.errors import ConfigError, ServerError
 from packetgate.state.printing import printable
 from packetgate.state.redaction import learn_entry_secrets, learn_secret
-from packetgate.tools.catalogue.config_file import read_config_file
+from packetgate.tools.catalogue.config_file import read_config_file, read_plain_file
 from packetgate.tools.text.hosts import host_pattern
 
 BUILT_IN_NAMES = ("ai", "embedding")
@@ -211,7 +211,7 @@ class ServerConfig:
                 entry[key] = str(Path(entry[key]).expanduser())
         if isinstance(file := entry.get("envFile"), str):
             try:
-                values = dotenv_values(stream=StringIO(Path(file).read_text("utf-8-sig")))
+                values = dotenv_values(stream=StringIO(read_plain_file(Path(file)).decode("utf-8-sig")))
             except (OSError, UnicodeDecodeError) as error:
                 raise ServerError(f"the envFile {file} cannot be read: {error}") from error
             entry["env"] = {name: value for name, value in values.items() if value is not None} | entry.get("env", {})

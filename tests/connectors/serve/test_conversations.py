@@ -93,6 +93,9 @@ async def test_an_approval_counts_only_in_its_own_conversation(cli: CommandLine)
             Chat(ann, {"user": "somebody else"}, [*chat.messages]),
             Chat(ann, {"extra_headers": {"X-Packetgate-Conversation": "x"}}, [*chat.messages]),
             Chat(served.client(ANN, **{"X-OpenWebUI-Chat-Id": "y"}), messages=[*chat.messages]),
+            Chat(ann, messages=chat.messages[-1:]),
+            Chat(ann, messages=[{"role": "user", "content": "Read plan.txt"}, *chat.messages[-1:]]),
+            Chat(ann, messages=[{"role": "user", "content": "Hello"}, *chat.messages]),
         ):
             with refused(Code.QUESTION_NOT_OPEN):
                 await copy.say("yes")
@@ -104,6 +107,17 @@ async def test_an_approval_counts_only_in_its_own_conversation(cli: CommandLine)
             await same_text.at(1).say("yes")  # it was denied
         with pytest.raises(openai.AuthenticationError):
             await Chat(served.client("cat-token-0123456789")).say("Hello")
+
+
+async def test_a_client_that_drops_the_oldest_messages_can_answer(cli: CommandLine) -> None:
+    async with serving(cli, "--allow-writes") as served:
+        chat = Chat(served.client())
+        await chat.say("Read plan.txt")
+        await chat.say(WRITE)
+        del chat.messages[:2]
+        assert is_question_message(await chat.say("hmm, not sure"))
+        del chat.messages[:2]
+        assert "Created new.txt" in await chat.say("yes")
 
 
 async def test_a_remembered_answer_applies_to_the_user_who_gave_it(cli: CommandLine) -> None:
@@ -310,7 +324,12 @@ async def test_bad_requests_are_refused_in_openais_format(cli: CommandLine) -> N
                 assert (answer.status_code, error["param"]) == (status, param), error
                 assert set(error) == {"message", "type", "param", "code"}
         for content in (b"{", b"[" * 100_000, b"\xff", b'{"model": "packetgate", "messages": "\\ud800"}'):
-            assert (await client.post("/chat/completions", content=content)).json()["error"]["message"]
+            headers = {"Content-Type": "application/json"}
+            refused = await client.post("/chat/completions", content=content, headers=headers)
+            assert (refused.status_code, bool(refused.json()["error"]["message"])) == (400, True)
+            for other in ("text/plain", "text/plain; application/json", "multipart/form-data", ""):
+                headers = {"Content-Type": other}
+                assert (await client.post("/responses", content=content, headers=headers)).status_code == 415
         assert (await client.get("/nothing")).json()["error"]["type"] == "invalid_request_error"
         assert (await client.get("/models", headers={"Host": "evil.example"})).status_code == 421
         assert (await client.get("/models", headers={"Origin": "http://evil.example"})).status_code == 403
