@@ -67,7 +67,7 @@ def _next_incompatible(version: str) -> str:
 
 
 def _labelled(path: Path, definitions: list[Any], labels: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    usable, left_out, _ = usable_tools(definitions, set(), lambda _: None)
+    usable, _, left_out, _ = usable_tools(definitions, set(), lambda _: None)
     for note in left_out:
         print(f"{path.name}: not usable: {note}")
     for tool in usable:

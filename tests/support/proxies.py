@@ -110,13 +110,14 @@ async def gateway_over(
     home: Path,
     preferences: Preferences | None = None,
     config: ProxyConfig | None = None,
-    patience_s: float = 20,
+    patience_s: float | None = 20,
     answer_wait_s: float = 0,
     **switches: bool,
 ) -> AsyncIterator[Gateway]:
     """Open a gateway to servers of this process."""
     connections = [one if isinstance(one, Connection) else in_process(one) for one in servers]
-    settings = Settings(home=home, patience_s=patience_s, answer_wait_s=answer_wait_s)
+    patience = {} if patience_s is None else {"patience_s": patience_s}
+    settings = Settings(home=home, answer_wait_s=answer_wait_s, **patience)
     context = RoutingContext.model_validate(switches)
     async with (
         McpHub(connections, preferences=confirming_preferences(preferences)) as hub,
@@ -153,6 +154,8 @@ class Talk:
     gateway: Gateway = field(kw_only=True)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the client is told that the tool list changed."""
+    notices: list[str] = field(default_factory=list)
+    """The methods of all notifications about lists."""
     asked: list[str] = field(default_factory=list)
     """The questions that the client was asked."""
 
@@ -186,9 +189,11 @@ async def talking(
     gateway: Gateway, url: str, kind: Protocol = LEGACY, answer: Answer | None = None, token: str = ""
 ) -> AsyncIterator[Talk]:
     """Connect a client; with `answer` it supports elicitation."""
-    asked, changed = list[str](), asyncio.Event()
+    asked, changed, notices = list[str](), asyncio.Event(), list[str]()
 
     async def on_message(message: Any) -> None:
+        if (method := getattr(message, "method", "")).endswith("/list_changed"):
+            notices.append(method)
         if isinstance(message, mcp_types.ToolListChangedNotification):
             changed.set()
 
@@ -204,7 +209,7 @@ async def talking(
     transport = StreamableHttpTransport(url, headers={"Authorization": f"Bearer {token}"} if token else {})
     handlers: dict[str, Any] = {"elicitation_handler": decide} if answer else {}
     async with Client(transport, mode=kind, message_handler=on_message, **handlers) as client:
-        yield Talk(client, kind, url, gateway=gateway, changed=changed, asked=asked)
+        yield Talk(client, kind, url, gateway=gateway, changed=changed, notices=notices, asked=asked)
 
 
 @asynccontextmanager

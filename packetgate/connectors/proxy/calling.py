@@ -51,6 +51,13 @@ async def call_shown_tool(gateway: Gateway, ctx: Context, name: str, params: dic
     """Call a tool that the client was shown. Raise ToolError if the call is refused."""
     session = gateway.session_of(ctx)
     catalogue = await gateway.catalogue(session, name)
+    spec, listed_digest = catalogue.get(name), session.listed_tools.get(name)
+    if spec is not None and listed_digest not in (None, spec.digest):
+        session.listed_tools[name] = spec.digest
+        raise refusal(
+            f"{name} was NOT run: its server has changed it since you listed it. Its arguments are now: "
+            f"{spec.signature()}. Repeat the call if it still does what you want: {spec.brief}"
+        )
     listed_names = {entry.tool_name for entry in await gateway.tool_list(session, catalogue)}
     if name not in listed_names | session.shown_tools:
         raise refusal(

@@ -43,8 +43,8 @@ from packetgate.toolsets.servers.hub import McpHub
 log = logging.getLogger(__name__)
 
 MAX_PENDING = 1_000
-LIST_PATIENCE_S = 5.0
-"""Seconds that the first list waits for starting servers, by default."""
+SEARCH_PATIENCE_S = 5.0
+"""Seconds that the first context or search waits for starting servers, by default."""
 STDIO_SESSION = "stdio"
 """The session of a stdio client whose protocol has no sessions."""
 
@@ -74,7 +74,9 @@ class Gateway:
     settings: Settings
     announcer: Announcer
     results: ResultStore
-    patience_s: float = LIST_PATIENCE_S
+    patience_s: float = SEARCH_PATIENCE_S
+    list_patience_s: float = 0.0
+    """Seconds that the first list waits for starting servers."""
     client: str = LOCAL_CLIENT
     """The client of requests without a token."""
     sessions: SessionRegistry = field(default_factory=SessionRegistry)
@@ -187,12 +189,20 @@ class Gateway:
         return self.sessions.session(key, client, self.request_settings(), params.client_info.name if params else "")
 
     async def catalogue(self, session: ProxySession, name: str | None = None) -> Catalogue:
-        """Return the tools that a client may see, after waiting for starting servers unless `name` is known."""
+        """Return the tools that a client may call, after waiting for starting servers, or only for that of `name`."""
         known = await self._allowed_tools(session.settings)
-        if name is not None and known.exact_name(name):
-            return known
+        if name is not None:
+            return known if known.exact_name(name) else await self._catalogue_for(name, session.settings)
         await self.hub.wait_until_started(self.patience_s)
         return await self._allowed_tools(session.settings)
+
+    async def listed_catalogue(self, session: ProxySession) -> Catalogue:
+        """Return the tools that a client may see in a list. Starting servers count as they were at their last start."""
+        self.hub.maintain_servers()
+        if self.list_patience_s:
+            await self.hub.wait_until_started(self.list_patience_s)
+        allowed = AllowedTools(self.hub, session.settings, PROXY)
+        return await asyncio.to_thread(allowed.restrict, await self.hub.listed_catalogue())
 
     def may_use_server(self, server: str) -> bool:
         """Whether the current client may use a server's prompts and resources: it must be allowed all tools there."""

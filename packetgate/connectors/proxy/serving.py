@@ -28,9 +28,9 @@ from mcp import MCPError
 from packetgate.connectors.clients import LOCAL_CLIENT, ProxyConfig, client_for_token
 from packetgate.connectors.http import check_tokens_required, serve_app
 from packetgate.connectors.process import end_process, stopped_by_ctrl_c
-from packetgate.connectors.proxy.announcing import Announcer
+from packetgate.connectors.proxy.announcing import Announcer, ListKind
 from packetgate.connectors.proxy.calling import call_shown_tool
-from packetgate.connectors.proxy.gateway import LIST_PATIENCE_S, Gateway, refusal
+from packetgate.connectors.proxy.gateway import SEARCH_PATIENCE_S, Gateway, refusal
 from packetgate.connectors.proxy.listing import listed_tool, sort_entries
 from packetgate.connectors.proxy.meta_tools import add_meta_tools
 from packetgate.connectors.proxy.recording import DATABASE_PATIENCE_S, open_recorder
@@ -42,6 +42,7 @@ from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
 from packetgate.state.context import RoutingContext
 from packetgate.state.redaction import redacted
+from packetgate.tools.spec.descriptions import listed_name
 from packetgate.toolsets.servers.hub import McpHub
 
 PATH = "/mcp"
@@ -65,10 +66,11 @@ class PaletteProvider(Provider):
 
     async def _list_tools(self) -> Sequence[Tool]:
         session = self._gateway.session_of(get_context())
-        await self._gateway.catalogue(session)
-        await self._gateway.announcer.remember_client(get_context())
-        catalogue = await self._gateway.catalogue(session)  # later changes are announced
+        await self._gateway.listed_catalogue(session)
+        await self._gateway.announcer.remember_client(get_context(), "tools")
+        catalogue = await self._gateway.listed_catalogue(session)  # later changes are announced
         entries = sort_entries(await self._gateway.tool_list(session, catalogue))
+        session.listed_tools |= {entry.tool_name: catalogue[entry.tool_name].digest for entry in entries}
         marks = resolves_calls(get_context())
         tools = [
             listed_tool(catalogue[entry.tool_name], entry.detail, self._call, marks_resolvable=marks)
@@ -110,8 +112,7 @@ class UpstreamProvider(ProxyProvider):
 
     def _offers(self, capability: str) -> bool:
         # a server may never answer a request for something that it does not declare
-        client = self._gateway.hub.clients().get(self._server)
-        return client is not None and getattr(client.session.server_capabilities, capability, None) is not None
+        return self._server in self._gateway.hub.servers_with(capability)
 
     async def _list_tools(self) -> Sequence[Tool]:
         return []
@@ -148,13 +149,21 @@ class UpstreamMiddleware(Middleware):
         self._gateway = gateway
 
     async def on_list_prompts(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Wait a moment for starting servers, and announce later changes. Lists of resources do the same."""
-        self._gateway.hub.maintain_servers()
-        await self._gateway.hub.wait_until_started(self._gateway.patience_s)
-        await self._gateway.announcer.remember_client(get_context())
-        return await call_next(context)
+        """List the prompts of the connected servers; later changes are announced."""
+        return await self._list("prompts", context, call_next)
 
-    on_list_resources = on_list_resource_templates = on_list_prompts
+    async def on_list_resources(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """List the resources of the connected servers; later changes are announced."""
+        return await self._list("resources", context, call_next)
+
+    on_list_resource_templates = on_list_resources
+
+    async def _list(self, kind: ListKind, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        self._gateway.hub.maintain_servers()
+        if self._gateway.list_patience_s:
+            await self._gateway.hub.wait_until_started(self._gateway.list_patience_s)
+        await self._gateway.announcer.remember_client(get_context(), kind)
+        return await call_next(context)
 
     async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Call a tool. Name the server if a tool is unknown because its server is not connected."""
@@ -164,6 +173,9 @@ class UpstreamMiddleware(Middleware):
             settings = self._gateway.request_settings()
             if reason := self._gateway.unavailable_reason(context.message.name, settings):
                 raise refusal(reason) from error
+            session = self._gateway.session_of(get_context())
+            if context.message.name in {listed_name(*name.split(".", 1)) for name in session.listed_tools}:
+                raise refusal(f"{context.message.name} was NOT run: its server no longer offers it") from error
             raise
 
     async def on_read_resource(
@@ -241,6 +253,7 @@ async def open_gateway_to_hub(
 ) -> AsyncIterator[Gateway]:
     """Open a gateway to a hub's servers; on exit, write the pending records and close everything."""
     journal = open_journal(settings, DATABASE_PATIENCE_S)
+    patience_s = settings.patience_s if "patience_s" in settings.model_fields_set else None
     async with open_recorder(settings, hub, journal) as recorder, Announcer(hub).announce_in_background() as announcer:
         yield Gateway(
             gate=Gate(journal, hub.call, unknown_hint="; search_tools finds more"),
@@ -250,7 +263,8 @@ async def open_gateway_to_hub(
             context=context,
             settings=settings,
             announcer=announcer,
-            patience_s=settings.patience_s if "patience_s" in settings.model_fields_set else LIST_PATIENCE_S,
+            patience_s=SEARCH_PATIENCE_S if patience_s is None else patience_s,
+            list_patience_s=patience_s or 0,
             results=result_store(settings),
             client=client,
         )

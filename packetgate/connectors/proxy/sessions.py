@@ -95,6 +95,8 @@ class ProxySession:
     """The tools chosen for the context; empty without a context."""
     found_tools: set[str] = field(default_factory=set)
     """Tools that a search or description returned."""
+    listed_tools: dict[str, str] = field(default_factory=dict)
+    """Digests of the tools that the client listed, as of its last list that has the tool, by canonical name."""
     recent_tools: tuple[str, ...] = ()
     own_results: EarlierResults = field(default_factory=EarlierResults)
     parent_packet_id: str | None = None
@@ -115,7 +117,7 @@ class ProxySession:
     @property
     def shown_tools(self) -> frozenset[str]:
         """The tools that the client was shown in any way."""
-        return frozenset({entry.tool_name for entry in self.palette} | self.found_tools)
+        return frozenset({entry.tool_name for entry in self.palette} | self.found_tools | self.listed_tools.keys())
 
     def facts(self, catalogue: Catalogue, *, own_session: bool = False) -> Facts:
         """Return the facts of a new call. With `own_session`, it can wait in a new session."""

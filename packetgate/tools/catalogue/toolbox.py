@@ -56,12 +56,12 @@ class AllowedTools:
     async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
         """Return the allowed tools; with `wait_for_all`, wait for servers that are starting."""
         catalogue = await self.toolbox.catalogue(wait_for_all=wait_for_all)
-        return await asyncio.to_thread(self._restrict, catalogue)
+        return await asyncio.to_thread(self.restrict, catalogue)
 
     @property
     def last_catalogue(self) -> Catalogue:
         """The last catalogue of allowed tools. May block for milliseconds."""
-        return self._restrict(self.toolbox.last_catalogue)
+        return self.restrict(self.toolbox.last_catalogue)
 
     def health(self) -> tuple[ServerHealth, ...]:
         """Return the state of every server."""
@@ -71,6 +71,7 @@ class AllowedTools:
         """Call a tool by its canonical name, without checking whether it may run."""
         return await self.toolbox.call(tool_name, params, idempotency_key)
 
-    def _restrict(self, catalogue: Catalogue) -> Catalogue:
+    def restrict(self, catalogue: Catalogue) -> Catalogue:
+        """Return the allowed tools of a catalogue. May block for milliseconds."""
         is_restricted = self.context.allowed_tools or catalogue.preferences.policy.rules
         return catalogue.restrict(self.context.allowed_tools, self.channel) if is_restricted else catalogue

@@ -91,6 +91,8 @@ class ToolSpec:
     idempotent: bool | None = None
     """The server's hint whether a repeated call changes nothing more."""
     meta: dict[str, Any] | None = None
+    definition: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    """The tool as its server defines it, for clients of the proxy; None if it is not from an MCP server."""
     outward: bool | None = None
     """Whether a call sends data to somewhere outside of the user's machine and accounts; None if unknown."""
     returns_untrusted: bool | None = None

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import httpx2
@@ -41,6 +41,7 @@ from packetgate.tools.spec.default_arguments import server_folder
 from packetgate.tools.spec.descriptions import META
 from packetgate.tools.spec.tool_spec import TOOL_RESOLUTION, CallHints, ToolSpec, digest_of
 from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.definitions import usable_tools
 from packetgate.toolsets.servers.messages import TransportFailure, transport_failure
 from packetgate.toolsets.servers.oauth import StoredLogin
 from packetgate.toolsets.servers.resolution import (
@@ -49,6 +50,7 @@ from packetgate.toolsets.servers.resolution import (
     ResolveToolResult,
     is_marked,
 )
+from packetgate.toolsets.servers.remembered import ListedTools, ListMemory
 from packetgate.toolsets.servers.results import StoreContent, result_of_answer, to_result_async
 from packetgate.toolsets.servers.server import Server
 from packetgate.toolsets.servers.session import BoundedTransport
@@ -110,11 +112,13 @@ class Connection(Server):
         keep: StoreContent | None = None,
         store_texts: bool = True,
         registry: Registry | None = None,
+        memory: ListMemory | None = None,
     ) -> None:
         """Args:
         transport: opens a new transport for each session.
         keep: stores attachments and, with `store_texts`, long texts.
         registry: the known servers; None for a server in this process.
+        memory: stores what the server lists; None stores nothing.
         """
         super().__init__(config.name)
         self._config = config
@@ -122,6 +126,7 @@ class Connection(Server):
         self._keep = keep
         self._store_texts = store_texts
         self._registry = registry or Registry()
+        self._memory = memory
         self._timeout_s = config.entry["timeout"] / 1000 if config.entry.get("timeout") else CALL_TIMEOUT_S
         self._open_lock = asyncio.Lock()
         self._client: Client[BoundedTransport] | None = None
@@ -134,6 +139,8 @@ class Connection(Server):
         """The part of `problem` that is the server's or the SDK's text."""
         self._list_changes = 0
         """Number of changed tool lists that the server has announced."""
+        self._offered_names: dict[str, tuple[int, tuple[str, ...]]] = {}
+        """By kind: a session, and the names of the prompts or resources that the server listed in it."""
         self._process: LoggedTransport | None = None
         self._login: StoredLogin | None = None
         self._package: LaunchedPackage | None = None
@@ -152,6 +159,26 @@ class Connection(Server):
     def client(self) -> Client[Any] | None:
         """Return the open MCP session, for prompts and resources; None if there is none."""
         return self._client if self.state == "ready" else None
+
+    async def offered_names(self, kind: Literal["prompts", "resources"]) -> tuple[str, ...]:
+        """Return the names of the server's prompts, or the addresses of its resources. The server is asked once."""
+        client = self.client()
+        if client is None or getattr(client.session.server_capabilities, kind, None) is None:
+            return ()
+        session, names = self._offered_names.get(kind, (0, ()))
+        if session != self.session:
+            session = self.session
+            try:
+                async with asyncio.timeout(_PING_TIMEOUT_S):
+                    if kind == "prompts":
+                        names = tuple(prompt.name for prompt in await client.list_prompts())
+                    else:
+                        templates = [one.uri_template for one in await client.list_resource_templates()]
+                        names = (*(str(one.uri) for one in await client.list_resources()), *templates)
+            except (*_CONNECTION_ERRORS, MCPError, ValidationError):
+                names = ("unknown",)
+            self._offered_names[kind] = session, names
+        return names
 
     def maintenance(self, *, retry: bool) -> Coroutine[Any, Any, None] | None:
         """Return the work that the server needs now, or None."""
@@ -182,7 +209,7 @@ class Connection(Server):
 
     def fail(self, error: BaseException) -> None:
         """Mark the server as failed, with the error as its problem."""
-        self.specs = ()
+        self.specs = self.remembered_specs = ()
         self._retry_at = time.monotonic() + BACKOFF_S[min(self._attempts, len(BACKOFF_S) - 1)]
         if not (self._login and self._login.problem):  # the user may log in at any time
             self._attempts += 1
@@ -296,7 +323,7 @@ class Connection(Server):
                 self.stale = True
                 self.on_change()
             case PromptListChangedNotification() | ResourceListChangedNotification():
-                self.prompt_and_resource_changes += 1
+                self._offered_names.clear()
                 self.on_change()
 
     async def _open(self) -> None:
@@ -345,12 +372,18 @@ class Connection(Server):
     async def _list_tools(self, client: Client[BoundedTransport]) -> None:
         changes = self._list_changes
         tools = await client.list_tools()
-        specs = await asyncio.to_thread(self._specs_of, tools, client)
+        session = client.transport.session
+        definitions = session.definitions if session else {}
+        listed = ListedTools(
+            [definitions.get(tool.name) or tool.model_dump(by_alias=True, exclude_none=True) for tool in tools],
+            client.instructions or "",
+            client.server_info.version if client.server_info else "",
+        )
+        specs = await asyncio.to_thread(self._specs_of, tools, listed, client)
         if client is not self._client:
             return
-        self.specs = specs
+        self.specs, self.remembered_specs = specs, ()
         self.state, self.stale = "ready", changes != self._list_changes
-        session = client.transport.session
         left_out, changed = (session.left_out, session.changed) if session else ([], [])
         switched_off = [
             f"{tool.name!r}: switched off in mcp.json" for tool in tools if not self._config.offers(tool.name)
@@ -360,18 +393,33 @@ class Connection(Server):
         if left_out:
             more = f", and {len(left_out) - 3:,} more" if len(left_out) > 3 else ""
             self.problem = f"not offered: {'; '.join(left_out[:3])}{more}"
+        if self._memory:
+            await asyncio.to_thread(self._memory.save, self.name, self._config.resolved_entry(), listed)
 
-    def _specs_of(self, tools: list[Tool], client: Client[Any]) -> tuple[ToolSpec, ...]:
-        version = client.server_info.version if client.server_info else ""
-        about = " ".join((client.instructions or "").split())[:MAX_INSTRUCTIONS]
+    def load_remembered(self) -> None:
+        """Set `remembered_specs` to the tools that the server listed at its last start. Blocking."""
+        with suppress(ServerError, ValueError):
+            listed = self._memory.load(self.name, self._config.resolved_entry()) if self._memory else ListedTools()
+            tools, *_ = usable_tools(listed.tools, set(), lambda _: None)
+            specs = self._specs_of([Tool.model_validate(tool, by_name=False) for tool in tools], listed)
+            self.remembered_specs = specs if self.state == "connecting" else ()
+
+    def _specs_of(
+        self, tools: list[Tool], listed: ListedTools, client: Client[Any] | None = None
+    ) -> tuple[ToolSpec, ...]:
+        about = " ".join(listed.instructions.split())[:MAX_INSTRUCTIONS]
         offered = [tool for tool in tools if self._config.offers(tool.name)]
-        labels = [self._registry.confirmation(self._package, version, tool.name, tool.input_schema) for tool in offered]
+        labels = [
+            self._registry.confirmation(self._package, listed.version, tool.name, tool.input_schema) for tool in offered
+        ]
+        definitions = {definition["name"]: definition for definition in listed.tools}
+        options = self._spec_options or self._read_entry()
         specs = [
-            spec_of(self.name, tool, about=about, confirmation=label, **self._spec_options)
+            spec_of(self.name, tool, definitions[tool.name], about=about, confirmation=label, **options)
             for tool, label in zip(offered, labels, strict=True)
         ]
-        capabilities = client.session.server_capabilities
-        if capabilities is None or (capabilities.extensions or {}).get(TOOL_RESOLUTION) != {}:
+        capabilities = client.session.server_capabilities if client else None
+        if client is None or capabilities is None or (capabilities.extensions or {}).get(TOOL_RESOLUTION) != {}:
             return tuple(specs)
         marked = {tool.name for tool in offered if is_marked(tool)}
         return tuple(

@@ -17,6 +17,7 @@ MAX_DEFINITION = 100_000
 _NAME = re.compile(r"[\w./: -]{1,128}")
 _BLANK_LETTERS = "\u115f\u1160\u3164\uffa0"
 """Letters that are displayed as blanks."""
+_DEFINITION = "name title description inputSchema outputSchema annotations execution icons _meta".split()
 _PROSE = frozenset({"description", "title", "$comment"})
 
 _Tool = dict[str, Any]
@@ -28,14 +29,15 @@ class _UnusableError(ValueError):
 
 def usable_tools(
     tools: list[Any], known_names: set[str], check: Callable[[_Tool], None]
-) -> tuple[list[_Tool], list[str], list[str]]:
-    """Return the usable tools, a phrase for each unusable tool, and a phrase for each changed schema.
+) -> tuple[list[_Tool], list[_Tool], list[str], list[str]]:
+    """Return the usable tools, each also as the server defines it, and a phrase for each unusable and changed tool.
 
     Args:
         known_names: the names of the tools on earlier pages of the list. This function adds the names of this page.
         check: raises ValueError for a tool that violates the protocol.
     """
     usable: list[_Tool] = []
+    definitions: list[_Tool] = []
     left_out: list[str] = []
     changed: list[str] = []
     for number, raw in enumerate(tools[:MAX_TOOLS], 1):
@@ -51,10 +53,18 @@ def usable_tools(
         else:
             known_names.add(tool["name"])
             usable.append(tool)
+            definitions.append(_definition(raw, tool))
             changed += [f"{label}: {'; '.join(changes)}"] if changes else []
     if len(tools) > MAX_TOOLS:
         left_out.append(f"{len(tools) - MAX_TOOLS:,} tools: the server lists more than {MAX_TOOLS:,}")
-    return usable, left_out, changed
+    return usable, definitions, left_out, changed
+
+
+def _definition(raw: _Tool, tool: _Tool) -> _Tool:
+    """Return a usable tool as the server defines it, without invisible characters and an unusable output schema."""
+    fields = {key: raw[key] for key in _DEFINITION if key in raw and (key != "outputSchema" or key in tool)}
+    definition: _Tool = _without_invisible_chars(fields)
+    return definition if len(json.dumps(definition)) <= 2 * MAX_DEFINITION + MAX_DESCRIPTION else tool
 
 
 def _cleaned(raw: Any) -> tuple[_Tool, list[str]]:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from packetgate.ranking.ranking import Ranker
 from packetgate.state.codes import Code
@@ -14,6 +14,7 @@ from packetgate.state.sections import ServerHealth
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.risk.call import judge_call
+from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.toolsets.servers.server import Server
 
 if TYPE_CHECKING:
@@ -53,8 +54,10 @@ class McpHub:
         self._was_started_early = False
         self.last_catalogue = Catalogue(preferences=preferences, ranker=ranker)
         """The catalogue that was built last."""
-        self._last_specs: tuple[object, ...] = ()
+        self._last_specs: tuple[tuple[ToolSpec, ...], ...] = ()
         self._catalogue_lock = asyncio.Lock()
+        self._loading: asyncio.Future[list[None]] | None = None
+        self._remembered: tuple[tuple[object, ...], Catalogue] = (), Catalogue()
 
     async def __aenter__(self) -> Self:
         return self
@@ -116,6 +119,35 @@ class McpHub:
                 self._last_specs = by_server
             return self.last_catalogue
 
+    async def listed_catalogue(self) -> Catalogue:
+        """Return the tools that are connected now, and those that starting servers listed at their last start.
+
+        Never waits for a server. A call of a remembered tool must wait for its server.
+        """
+        if self._loading is None:
+            loads = (asyncio.to_thread(server.load_remembered) for server in self._servers.values())
+            self._loading = asyncio.gather(*loads)
+        await asyncio.shield(self._loading)
+        catalogue = await self.current_catalogue()
+        starting = (server for server in self._servers.values() if server.state == "connecting")
+        remembered = tuple(server.remembered_specs for server in starting)
+        if not any(remembered):
+            return catalogue
+        async with self._catalogue_lock:
+            key = (self._last_specs, remembered)
+            if self._remembered[0] != key:
+                specs = [spec for group in (*self._last_specs, *remembered) for spec in group]
+                self._remembered = key, await asyncio.to_thread(catalogue.with_tools, specs)
+            return self._remembered[1]
+
+    def servers_with(self, capability: str) -> list[str]:
+        """Return the names of the connected servers that declare a capability, such as `prompts`."""
+        return [
+            name
+            for name, client in self.clients().items()
+            if getattr(client.session.server_capabilities, capability, None) is not None
+        ]
+
     async def wait_for_servers(self, *names: str) -> None:
         """Wait until these servers have started or listed their changed tools, at most as long as a turn waits."""
         self._awaited -= {*names}
@@ -146,9 +178,10 @@ class McpHub:
         """Return the open MCP sessions by server, for prompts and resources."""
         return {name: client for name, server in sorted(self._servers.items()) if (client := server.client())}
 
-    def prompt_and_resource_changes(self) -> int:
-        """Return the number of changes of prompts and resources so far."""
-        return sum(server.prompt_and_resource_changes for server in self._servers.values())
+    async def offered_names(self, kind: Literal["prompts", "resources"]) -> dict[str, tuple[str, ...]]:
+        """Return by server the names of its prompts, or the addresses of its resources."""
+        names = await asyncio.gather(*(server.offered_names(kind) for server in self._servers.values()))
+        return {name: found for name, found in zip(self._servers, names, strict=True) if found}
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Call a tool by its canonical name.

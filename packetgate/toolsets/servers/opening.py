@@ -138,8 +138,8 @@ def new_connection(
     registry: Registry | None = None,
     sandbox: SandboxSettings | None = None,
 ) -> "Connection":
-    """Return a connection to a configured server; it is not opened yet. The server's log is a file in `log_dir`, and
-    its home folder in the sandbox, and its login, are next to that folder.
+    """Return a connection to a configured server; it is not opened yet. The server's log is a file in `log_dir`. Its
+    home folder in the sandbox, its login, and the tools that it lists are stored next to that folder.
 
     Args:
         kept: stores attachments and, with `store_texts`, long texts.
@@ -150,6 +150,7 @@ def new_connection(
     from packetgate.toolsets.servers.connection import Connection
     from packetgate.toolsets.servers.http import remote_transport
     from packetgate.toolsets.servers.oauth import StoredLogin, may_log_in
+    from packetgate.toolsets.servers.remembered import ListMemory
     from packetgate.toolsets.servers.stdio import LoggedTransport, ServerLog
 
     log = ServerLog(log_dir / f"{config.name}.log")
@@ -166,7 +167,9 @@ def new_connection(
         start = server_start(config, entry, settings, known, homes)
         return LoggedTransport(start, inherited | GIT_VARIABLES, log)
 
-    return Connection(config, transport, keep=kept.keep if kept else None, store_texts=store_texts, registry=registry)
+    memory = ListMemory(log_dir.with_name("definitions"))
+    keep = kept.keep if kept else None
+    return Connection(config, transport, keep=keep, store_texts=store_texts, registry=registry, memory=memory)
 
 
 def builtin_servers(

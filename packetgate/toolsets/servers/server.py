@@ -25,6 +25,8 @@ class Server:
         self.specs: tuple[ToolSpec, ...] = ()
         self.rights = ""
         """One line: whether the server process is registered, and what it may use."""
+        self.remembered_specs: tuple[ToolSpec, ...] = ()
+        """The tools that the server listed at its last start, until it has started or failed."""
         self.tool_notes: tuple[str, ...] = ()
         """One line for each tool that is not offered, or whose schema was shortened."""
         self.stale = False
@@ -33,12 +35,14 @@ class Server:
         """Number of the session or connection attempt; 0: none yet."""
         self.on_change: Callable[[], None] = lambda: None
         """Called when the tools that the server offers change."""
-        self.prompt_and_resource_changes = 0
-        """Number of announced changes of prompts and resources."""
 
     def client(self) -> "Client[Any] | None":
         """Return the open MCP session, for prompts and resources; None if there is none."""
         return None
+
+    async def offered_names(self, kind: Literal["prompts", "resources"]) -> tuple[str, ...]:
+        """Return the names of the server's prompts, or the addresses of its resources."""
+        return ()
 
     def health(self) -> ServerHealth:
         """Return the state of the server."""
@@ -47,6 +51,9 @@ class Server:
     def tool_specs(self) -> Iterable[ToolSpec]:
         """Return the definitions of the server's tools."""
         raise NotImplementedError
+
+    def load_remembered(self) -> None:
+        """Set `remembered_specs`. Blocking."""
 
     async def connect(self, old_session: int = -1) -> None:
         """Open a session if there is none, if the server disconnected, or to replace `old_session`."""

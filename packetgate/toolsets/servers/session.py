@@ -29,6 +29,8 @@ class BoundedSession(ClientSession):
     def __init__(self, read_stream: Any, write_stream: Any, **options: Any) -> None:
         """Accept the arguments of `ClientSession`."""
         super().__init__(dispatcher=_BoundedDispatcher(read_stream, write_stream, session=self), **options)
+        self.definitions: dict[str, dict[str, Any]] = {}
+        """The usable tools of the last list by name, as the server defines them."""
         self.left_out: list[str] = []
         """One phrase for each unusable tool of the last list."""
         self.changed: list[str] = []
@@ -67,9 +69,11 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
             return answer
         if not (params or {}).get("cursor"):
             self._names, self._session.left_out, self._session.changed = set(), [], []
-        tools, left_out, changed = await asyncio.to_thread(
+            self._session.definitions = {}
+        tools, definitions, left_out, changed = await asyncio.to_thread(
             usable_tools, answer["tools"], self._names, lambda tool: check({**answer, "tools": [tool]})
         )
+        self._session.definitions |= {definition["name"]: definition for definition in definitions}
         self._session.left_out += left_out
         self._session.changed += changed
         return {**answer, "tools": tools}

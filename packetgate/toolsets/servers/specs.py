@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def spec_of(
     server: str,
     tool: "Tool",
+    definition: dict[str, Any] | None = None,
     *,
     trusted: bool,
     about: str = "",
@@ -28,6 +29,7 @@ def spec_of(
     """Return a tool that an MCP server lists as a `ToolSpec`.
 
     Args:
+        definition: the tool as the server defines it.
         trusted: whether the server's annotations are believed.
         about: the server's instructions.
         server_digest: digest of the server's entry.
@@ -38,19 +40,24 @@ def spec_of(
     dry_run = _without_dry_run(tool.input_schema) if trusted else None
     schema = tool.input_schema if dry_run is None else dry_run
     full = (tool.description or tool.title or tool.name).strip()
-    definition = Definition(tool.name, full, tool.input_schema)
-    judged = judge_tool(definition, tool.annotations, trusted=trusted, confirmation=confirmation)
+    judged = judge_tool(
+        Definition(tool.name, full, tool.input_schema), tool.annotations, trusted=trusted, confirmation=confirmation
+    )
     label = confirmation.label if confirmation else None
     default_args = default_arguments(
         tool.name, schema, ground, reads=judged.is_unconfirmed_read or judged.risk is Risk.READ
     )
+    shown_schema = without_required_key(without_default_arguments(schema, default_args, ground))
     return ToolSpec(
         name=f"{server}.{tool.name}",
         server=server,
         upstream_name=tool.name,
         full=full,
         brief=brief_of(full),
-        input_schema=without_required_key(without_default_arguments(schema, default_args, ground)),
+        input_schema=shown_schema,
+        definition=definition and {**definition, "inputSchema": shown_schema}
+        if shown_schema != tool.input_schema
+        else definition,
         risk=judged.risk,
         risk_reasons=judged.reasons,
         risk_source=judged.source,

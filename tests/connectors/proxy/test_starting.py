@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
+from support.mcp_servers import until
 from support.proxies import META, Protocol, other_server, proxy_client
 
 from packetgate.toolsets.servers.config import ServerConfig
 from packetgate.toolsets.servers.connection import Connection
+from packetgate.toolsets.servers.remembered import ListMemory
 
 PATIENCE_S = 0.2
 
@@ -20,22 +22,27 @@ PATIENCE_S = 0.2
 class SlowServer:
     """A server that starts when `may_start` is set."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "slow") -> None:
+        self.crashes = False
         self.starting, self.may_start = asyncio.Event(), asyncio.Event()
 
         @asynccontextmanager
         async def lifespan(_: Any) -> AsyncIterator[None]:
             self.starting.set()
             await self.may_start.wait()
+            if self.crashes:
+                raise OSError("it crashed")
             yield
 
-        self.server: FastMCP[None] = FastMCP("slow", lifespan=lifespan)
+        self.server: FastMCP[None] = FastMCP(name, lifespan=lifespan)
         self.server.tool(lambda: "it ran", name="get_it", description="Get it.", annotations={"readOnlyHint": True})
         self.server.prompt(lambda: "say hello", name="greet")
         self.server.resource("note://a", name="a")(lambda: "the note")
 
-    def connection(self) -> Connection:
-        return Connection(ServerConfig("slow", {"trusted": True}), lambda: FastMCPTransport(self.server))
+    def connection(self, home: Path | None = None) -> Connection:
+        memory = ListMemory(home / "definitions") if home else None
+        entry = ServerConfig("slow", {"trusted": True})
+        return Connection(entry, lambda: FastMCPTransport(self.server), memory=memory)
 
 
 @pytest.fixture
@@ -82,3 +89,56 @@ async def test_a_started_server_is_announced(slow: SlowServer, tmp_path: Path) -
         while "slow__get_it" not in await talk.names():
             await talk.is_told()
             talk.changed.clear()
+
+
+async def test_the_first_list_is_answered_at_once_and_changed_once(slow: SlowServer, tmp_path: Path) -> None:
+    later = SlowServer("later")
+    second = Connection(ServerConfig("later", {}), lambda: FastMCPTransport(later.server))
+    async with proxy_client(tmp_path, slow.connection(), second, other_server(), patience_s=None) as talk:
+        start = asyncio.get_running_loop().time()
+        assert META <= await talk.names() <= META | {"other__echo"}
+        await talk.client.list_prompts()
+        assert asyncio.get_running_loop().time() - start < 1
+        slow.may_start.set()
+        await until(lambda: talk.gateway.hub.starting == ("later",))
+        assert talk.notices == []
+        later.may_start.set()
+        await talk.is_told()
+        assert await talk.names() == META | {"other__echo", "slow__get_it", "later__get_it"}
+        await until(lambda: len(talk.notices) > 1)
+        await talk.client.list_resources()
+        assert sorted(talk.notices) == ["notifications/prompts/list_changed", "notifications/tools/list_changed"]
+
+
+@pytest.mark.parametrize("now", ["same", "changed", "gone", "failed"])
+async def test_a_starting_server_is_listed_as_it_was_at_its_last_start(
+    slow: SlowServer, tmp_path: Path, now: str
+) -> None:
+    slow.may_start.set()
+    async with proxy_client(tmp_path, slow.connection(tmp_path)) as talk:
+        assert "slow__get_it" in await talk.names()
+    again = SlowServer()
+    if now == "changed":
+        again.server.tool(lambda place: place, name="get_it", description="Get it.", annotations={"readOnlyHint": True})
+    elif now == "gone":
+        again.server.local_provider.remove_tool("get_it")
+    again.crashes = now == "failed"
+    async with proxy_client(tmp_path, again.connection(tmp_path), other_server(), patience_s=None) as talk:
+        tools = {tool.name: tool for tool in await talk.client.list_tools()}
+        assert tools["slow__get_it"].description == "Get it."
+        call = asyncio.create_task(talk.call("slow__get_it"))
+        await again.starting.wait()
+        again.may_start.set()
+        result = await call
+        if now == "same":
+            assert (result.is_error, result.text) == (False, "it ran")
+            await talk.other_answers()
+            assert talk.notices in ([], ["notifications/tools/list_changed"])
+        else:
+            assert result.is_error
+            assert {"changed": "place (", "gone": "no longer offers it", "failed": "'slow' is not connected"}[
+                now
+            ] in result.text
+        if now == "changed":
+            repeated = await talk.call("slow__get_it", place="here")
+            assert (repeated.is_error, repeated.text) == (False, "here")
