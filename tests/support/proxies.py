@@ -186,9 +186,14 @@ class Talk:
 
 @asynccontextmanager
 async def talking(
-    gateway: Gateway, url: str, kind: Protocol = LEGACY, answer: Answer | None = None, token: str = ""
+    gateway: Gateway,
+    url: str,
+    kind: Protocol = LEGACY,
+    answer: Answer | None = None,
+    token: str = "",
+    **headers: str,
 ) -> AsyncIterator[Talk]:
-    """Connect a client; with `answer` it supports elicitation."""
+    """Connect a client that sends `headers`; with `answer` it supports elicitation."""
     asked, changed, notices = list[str](), asyncio.Event(), list[str]()
 
     async def on_message(message: Any) -> None:
@@ -206,7 +211,9 @@ async def talking(
             return mcp_types.ElicitResult(action="decline")
         return mcp_types.ElicitResult(action="accept", content={"answer": reply})
 
-    transport = StreamableHttpTransport(url, headers={"Authorization": f"Bearer {token}"} if token else {})
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    sent |= {"Authorization": f"Bearer {token}"} if token else {}
+    transport = StreamableHttpTransport(url, headers=sent)
     handlers: dict[str, Any] = {"elicitation_handler": decide} if answer else {}
     async with Client(transport, mode=kind, message_handler=on_message, **handlers) as client:
         yield Talk(client, kind, url, gateway=gateway, changed=changed, notices=notices, asked=asked)

@@ -8,7 +8,7 @@ import asyncio
 import contextvars
 import json
 import time
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection, Coroutine, Mapping
 from typing import Any, TypeVar
 
 import anyio
@@ -17,6 +17,7 @@ from fastmcp import Context
 from fastmcp.exceptions import ToolError
 from fastmcp.tools.base import InputRequiredToolResult, ToolResult
 from mcp import MCPError
+from starlette.requests import Request
 
 from packetgate.connectors.proxy.gateway import Gateway, is_sessionless, refusal
 from packetgate.connectors.proxy.recording import Recorder
@@ -32,7 +33,7 @@ from packetgate.state.errors import CallRefusedError, InputError, PacketgateErro
 from packetgate.state.printing import fenced
 from packetgate.tools.risk.tool import confirm_read_hint
 from packetgate.tools.spec.tool_spec import digest_of
-from packetgate.toolsets.servers.connection import ReportProgress, report_progress_to
+from packetgate.toolsets.servers.connection import ReportProgress, client_headers, report_progress_to
 
 ANSWER_FIELD = "answer"
 CANCEL_PATIENCE_S = 5.0
@@ -95,7 +96,7 @@ async def _run_call(
             return outcome
         proposal: Proposal = outcome
         if not proposal.calls[0].status.is_final:
-            with report_progress_to(_progress_reporter(ctx)):
+            with report_progress_to(_progress_reporter(ctx)), client_headers(_request_headers(ctx)):
                 proposal = await _cancel_only_once(gateway.run(proposal))
     except (CallRefusedError, InputError) as error:
         raise refusal(str(error)) from error
@@ -241,6 +242,11 @@ async def _cancel_only_once(work: Coroutine[Any, Any, Result]) -> Result:
         with anyio.CancelScope(shield=True):
             await asyncio.wait([task], timeout=CANCEL_PATIENCE_S)
         raise
+
+
+def _request_headers(ctx: Context) -> Mapping[str, str]:
+    request = ctx.request_context.request if ctx.request_context else None
+    return request.headers if isinstance(request, Request) else {}
 
 
 def _progress_reporter(ctx: Context) -> ReportProgress:

@@ -13,7 +13,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from packetgate.connectors.clients import LOCAL_CLIENT, ProxyConfig
 from packetgate.connectors.proxy.announcing import Announcer
-from packetgate.connectors.proxy.listing import all_entries, is_small, palette_request, permanent_entries
+from packetgate.connectors.proxy.listing import MAX_UPSTREAM, all_entries, is_small, palette_request, permanent_entries
 from packetgate.connectors.proxy.recording import Recorder
 from packetgate.connectors.proxy.sessions import BoundedDict, ProxySession, SessionRegistry
 from packetgate.deciders.first_calls import doubt_first_call
@@ -214,12 +214,12 @@ class Gateway:
 
     async def tool_list(self, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
         """Return a session's tool list."""
-        if await asyncio.to_thread(is_small, catalogue, session.settings.palette_size):
+        if await asyncio.to_thread(is_small, catalogue, session.settings):
             return all_entries(catalogue)
         chosen = tuple(entry for entry in session.palette if entry.tool_name in catalogue)
         if chosen and not is_sessionless(get_context()):
             return chosen
-        return permanent_entries(catalogue, session.client)
+        return permanent_entries(catalogue, session.client)[:MAX_UPSTREAM]
 
     async def learned_uses(self, session: ProxySession) -> LearnedUses | None:
         """Return what Packetgate learned from the client's uses; None without a store."""
@@ -237,4 +237,4 @@ class Gateway:
             recent=session.recent_tools,
             learned=learned,
         )
-        return (await asyncio.to_thread(choose_palette, request, catalogue)).entries
+        return (await asyncio.to_thread(choose_palette, request, catalogue)).entries[:MAX_UPSTREAM]

@@ -7,7 +7,7 @@ import mcp_types
 from fastmcp.tools.base import Tool, ToolResult
 
 from packetgate.ranking.choice import PaletteRequest
-from packetgate.ranking.learning import DEFAULT_CONTEXT_TYPE
+from packetgate.ranking.learning import DEFAULT_CONTEXT_TYPE, MAX_ADDED_TOOLS
 from packetgate.state.context import RoutingContext
 from packetgate.state.printing import compact_json
 from packetgate.state.routing import Risk
@@ -20,6 +20,10 @@ from packetgate.tools.text.tokens import ESTIMATE
 
 SMALL_CATALOGUE_TOKENS = 4_000
 """A catalogue of at most this many tokens is listed completely."""
+MAX_LISTED_TOOLS = 40
+"""Most tools of a list, with the proxy's own: models choose worse from longer lists, and some clients refuse them."""
+MAX_UPSTREAM = MAX_LISTED_TOOLS - 6
+"""Most tools of servers on a list, beside the proxy's own six."""
 MIN_CONTEXT_TOOLS = 16
 """Size of a context's tool list, if half of the catalogue is less."""
 LIST_BUDGET_FACTOR = 3.5
@@ -76,16 +80,16 @@ def palette_request(words: str, settings: RoutingContext, catalogue: Catalogue, 
     return PaletteRequest(
         words=words,
         access=access_of(words),
-        size=min(settings.palette_size, max(MIN_CONTEXT_TOOLS, len(catalogue) // 2)),
+        size=min(settings.palette_size, MAX_UPSTREAM - MAX_ADDED_TOOLS, max(MIN_CONTEXT_TOOLS, len(catalogue) // 2)),
         token_budget=int(LIST_BUDGET_FACTOR * settings.palette_token_budget),
         text=_entry_text,
         **more,
     )
 
 
-def is_small(catalogue: Catalogue, max_tools: int) -> bool:
+def is_small(catalogue: Catalogue, settings: RoutingContext) -> bool:
     """Whether a catalogue is small enough to list completely. Blocking."""
-    if len(catalogue) > max_tools:
+    if len(catalogue) > min(settings.palette_size, MAX_UPSTREAM):
         return False
     spent = 0
     for spec in catalogue.values():

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 import mcp_types
 from fastmcp import Context, FastMCP
 from fastmcp.tools.base import ToolResult
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from packetgate.connectors.proxy.calling import call_any_tool
 from packetgate.connectors.proxy.gateway import Gateway, is_sessionless, refusal
@@ -30,10 +30,17 @@ MAX_NEAREST = 3
 ToolFunction = TypeVar("ToolFunction", bound=Callable[..., Any])
 Query = Annotated[str, Field(min_length=1, max_length=4_000, description="What you are trying to accomplish.")]
 ContextId = Annotated[
-    str | None, Field(description="The context_id that set_context returned, if it returned one.", max_length=100)
+    str,
+    BeforeValidator(lambda value: value or ""),  # a null is accepted, but some clients cannot read it in a schema
+    Field(description="The context_id that set_context returned, if it returned one.", max_length=100),
 ]
 ToolName = Annotated[str, Field(min_length=1, max_length=300, description="The tool's name, as listed or found.")]
-Arguments = Annotated[dict[str, Any], Field(description="The tool's arguments, as in its schema.")]
+Arguments = Annotated[
+    dict[str, Any],
+    BeforeValidator(lambda value: value or {}),
+    Field(description="The tool's arguments, as in its schema."),
+]
+_NO_ARGUMENTS: dict[str, Any] = {}
 
 
 def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
@@ -56,7 +63,7 @@ def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
             context_id, session = gateway.sessions.open_context(session)
         session.query, session.palette, session.has_own_words = query, palette, has_own_words
         session.has_results = False
-        small = await asyncio.to_thread(is_small, catalogue, session.settings.palette_size)
+        small = await asyncio.to_thread(is_small, catalogue, session.settings)
         if context_id is None and not small:
             await ctx.send_notification(mcp_types.ToolListChangedNotification())
         best = sorted(palette, key=lambda entry: -entry.score)[:MIN_CONTEXT_TOOLS]
@@ -74,7 +81,7 @@ def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
         limit: Annotated[
             int, Field(ge=1, le=MAX_SEARCH_RESULTS, description="Maximum number of tools to return.")
         ] = 10,
-        context_id: ContextId = None,
+        context_id: ContextId = "",
     ) -> dict[str, Any]:
         """Search all tools by what they do. Call one with call_read_tool or call_changing_tool."""
         session = gateway.session_of(ctx, context_id)
@@ -93,7 +100,7 @@ def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
         names: Annotated[
             list[str], Field(min_length=1, max_length=100, description="Names, servers or categories; * for all.")
         ],
-        context_id: ContextId = None,
+        context_id: ContextId = "",
     ) -> dict[str, Any]:
         """Read tools in full, with the schema of their arguments: by name, server or category."""
         session = gateway.session_of(ctx, context_id)
@@ -112,7 +119,7 @@ def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
         handle: Annotated[str, Field(max_length=100, description='The handle in a cut result: "kept:...".')],
         first_line: Annotated[int, Field(ge=1, description="The line to start at.")] = 1,
         max_lines: Annotated[int, Field(ge=1, le=100_000, description="Maximum number of lines to return.")] = 2000,
-        context_id: ContextId = None,
+        context_id: ContextId = "",
     ) -> str:
         """Read a result that was too long to return at once. The last line says how to read on."""
         session = gateway.session_of(ctx, context_id)
@@ -125,17 +132,17 @@ def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
 
     @meta_tool("Call a tool that reads", open_world_hint=True)
     async def call_read_tool(
-        ctx: Context, name: ToolName, arguments: Arguments | None = None, context_id: ContextId = None
+        ctx: Context, name: ToolName, arguments: Arguments = _NO_ARGUMENTS, context_id: ContextId = ""
     ) -> ToolResult:
         """Call any tool that only reads, listed or not. A call that would change something is refused here."""
-        return await call_any_tool(gateway, ctx, name, arguments or {}, context_id, only_reads=True)
+        return await call_any_tool(gateway, ctx, name, arguments, context_id, only_reads=True)
 
     @meta_tool("Call a tool that changes something", read_only_hint=False, destructive_hint=True, open_world_hint=True)
     async def call_changing_tool(
-        ctx: Context, name: ToolName, arguments: Arguments | None = None, context_id: ContextId = None
+        ctx: Context, name: ToolName, arguments: Arguments = _NO_ARGUMENTS, context_id: ContextId = ""
     ) -> ToolResult:
         """Call any tool that may change something or run a command, listed or not. The user may be asked first."""
-        return await call_any_tool(gateway, ctx, name, arguments or {}, context_id, only_reads=False)
+        return await call_any_tool(gateway, ctx, name, arguments, context_id, only_reads=False)
 
 
 def _brief_entry(spec: ToolSpec) -> dict[str, Any]:

@@ -8,14 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, JsonValue, ValidationError, field_validator
 
 from packetgate.state.errors import ConfigError, first_problem
 from packetgate.state.routing import Risk
 from packetgate.tools.catalogue.config_file import ConfigTable, NonEmpty, Pattern, config_error, read_config_file
 from packetgate.tools.policy.rules import Rule
 from packetgate.tools.spec.categories import CategoryWords
-from packetgate.tools.spec.descriptions import BRIEF_WORDS
+from packetgate.tools.spec.descriptions import BRIEF_WORDS, brief_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 OTHER_TABLES = frozenset({"discord", "models", "proxy", "serve", "settings"})
@@ -25,7 +25,8 @@ SETTINGS = (
     "unknown setting: the file may contain `permanent`, `recent_tools`, `[pools]`, `[contexts.NAME]` (permanent, "
     "recent_tools), "
     "`[users.NAME]` (permanent), `[categories]`, `[tasks.NAME]` (patterns, tools), `[policy]`, "
-    '`[[policy.rules]]`, `[tools."server.tool"]` (with the name in quotes: brief, category, external, risk, examples), '
+    '`[[policy.rules]]`, `[tools."server.tool"]` (with the name in quotes: brief, category, defaults, description, '
+    "external, risk, title, examples), "
     "`sandbox`, `sandbox_network`, `sandbox_memory_gb`, `sandbox_reads`, `sandbox_writes`, `[settings]`, `[models]`"
 )
 
@@ -35,6 +36,10 @@ class ToolPreference(ConfigTable):
 
     brief: NonEmpty | None = None
     """One line, at most 100 words."""
+    description: NonEmpty | None = None
+    title: NonEmpty | None = None
+    defaults: dict[NonEmpty, JsonValue] = {}
+    """Values of arguments that a call does not give."""
     category: NonEmpty | None = None
     risk: Annotated[Risk, Field(strict=False)] | None = None
     """Overrides the rated risk; arguments may still raise a read."""
@@ -168,13 +173,14 @@ class Preferences(ConfigTable):
             if fnmatchcase(spec.name, pattern):
                 spec = replace(
                     spec,
-                    brief=preference.brief or spec.brief,
+                    brief=preference.brief or brief_of(preference.description or "") or spec.brief,
                     assigned_category=preference.category or spec.assigned_category,
                     open_world=spec.open_world if preference.external is None else preference.external,
                     reaches_outside=spec.reaches_outside if preference.external is None else preference.external,
                     outward=preference.external or spec.outward,
                     examples=(*spec.examples, *preference.examples),
                 )
+                spec = _with_definition(spec, preference)
                 if preference.risk is not None:
                     spec = replace(
                         spec,
@@ -204,6 +210,29 @@ class Preferences(ConfigTable):
         }
         every = ((setting, pattern) for setting, own in patterns.items() for pattern in own)
         return tuple((setting, pattern) for setting, pattern in every if not matching_names([pattern], known))
+
+
+def _with_definition(spec: ToolSpec, preference: ToolPreference) -> ToolSpec:
+    """Return a tool with the configured description, title and defaults. Its digest stays that of the server's own."""
+    defaults = {name: value for name, value in preference.defaults.items() if name in spec.parameters}
+    description, title = preference.description or spec.full, preference.title or spec.title
+    if (description, title) == (spec.full, spec.title) and not defaults:
+        return spec
+    schema = spec.input_schema
+    if defaults:
+        values = {name: {**spec.parameters[name], "default": value} for name, value in defaults.items()}
+        required = [name for name in spec.required if name not in defaults]
+        schema = {**schema, "properties": {**schema.get("properties", {}), **values}, "required": required}
+    shown = {"description": description, "inputSchema": schema} | ({"title": title} if title else {})
+    return replace(
+        spec,
+        full=description,
+        title=title,
+        input_schema=schema,
+        server_texts=spec.server_texts or (spec.full, spec.input_schema),
+        configured_defaults={**spec.configured_defaults, **defaults},
+        definition=spec.definition and {**spec.definition, **shown},
+    )
 
 
 def matching_names(patterns: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:

@@ -97,6 +97,8 @@ def repair_call(
 ) -> CheckedCall:
     """Return the repaired call. Parts that cannot be repaired stay unchanged."""
     spec, call = catalogue.get(name), CheckedCall(name, dict(params))
+    if spec is not None:
+        call = replace(call, params={**spec.configured_defaults, **call.params})
     if spec is not None and not check_params(spec, call.params):
         call = _leave_out_absent(call, spec, words)
         kept = without_repeated_defaults(call.params, spec) if spec.default_args else call.params
@@ -105,7 +107,7 @@ def repair_call(
     if call.tool_name not in catalogue:
         return call
     spec = catalogue[call.tool_name]
-    call = replace(call, params=without_repeated_defaults(call.params, spec))
+    call = replace(call, params=without_repeated_defaults({**spec.configured_defaults, **call.params}, spec))
     if original_texts and (invalid := _invalid_parameters(spec, call.params) & original_texts.keys()):
         texts = {name: original_texts[name] for name in invalid & call.params.keys()}
         call = replace(call, params=call.params | texts)

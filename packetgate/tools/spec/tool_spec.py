@@ -83,6 +83,10 @@ class ToolSpec:
     """The server's description of itself."""
     server_digest: str = ""
     """Digest of how its server is started or reached."""
+    server_texts: tuple[str, Mapping[str, Any]] | None = None
+    """The description and input schema by the server, if `packetgate.toml` overrides them."""
+    configured_defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Values by `packetgate.toml` of arguments that a call does not give. They become arguments of the call."""
     default_args: Mapping[str, str] = field(default_factory=dict)
     """Arguments that the server requires, and that are sent if the call does not give them."""
     title: str = ""
@@ -169,8 +173,9 @@ class ToolSpec:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of its definition and server; an approval is valid only for this digest."""
-        definition = (self.name, self.server_digest, self.upstream_name, self.full, self.input_schema, self.risk)
+        """Digest of its server, and of its definition by the server; an approval is valid only for this digest."""
+        texts = self.server_texts or (self.full, self.input_schema)
+        definition = (self.name, self.server_digest, self.upstream_name, *texts, self.risk)
         return digest_of([*definition, self.has_dry_run])
 
     @property

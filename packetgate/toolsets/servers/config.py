@@ -36,6 +36,12 @@ _TRANSPORTS = {"http": "http", "streamable-http": "http", "sse": "sse"}
 _VARIABLE = re.compile(
     r"\$\{(?:(?P<folder>workspaceFolder|userHome)|(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::?-(?P<default>[^}]*))?)\}"
 )
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_TRANSPORT_HEADERS = frozenset(
+    "accept accept-encoding connection content-encoding content-length content-type expect host keep-alive"
+    " last-event-id te trailer transfer-encoding upgrade".split()
+)
+"""Headers that belong to one connection."""
 _REPAIRS = {
     "timeout": (None, "a number of milliseconds", "the default applies"),
     "trusted": (None, "true or false", "the server is not trusted"),
@@ -66,6 +72,12 @@ def _check_url(url: str) -> str:
     if not url.startswith(("http://", "https://", "${")):
         raise ValueError(f"must start with http:// or https://, not {url[:60]!a}")
     return url
+
+
+def _check_forwarded(header: str) -> str:
+    if not _HEADER_NAME.fullmatch(header) or header.lower().startswith("mcp-") or header.lower() in _TRANSPORT_HEADERS:
+        raise ValueError(f"{header[:60]!a} cannot be passed on")
+    return header
 
 
 def _milliseconds(value: Any) -> int:
@@ -99,6 +111,8 @@ class _EntryFields(BaseModel):
     cwd: _EntryText | None = None
     url: Annotated[str, AfterValidator(_check_url)] | None = None
     headers: _EntryTextsByName = {}
+    forward_headers: list[Annotated[str, AfterValidator(_check_forwarded)]] = []
+    """Headers of a proxy client's request that its calls pass on to the server."""
     transport: Literal["http", "sse"] | None = None
     oauth: _OAuthFields | None = None
     timeout: Annotated[int, BeforeValidator(_milliseconds)] | None = None
@@ -143,7 +157,7 @@ def read_server_entry(raw: Any) -> ServerEntry:
     if "url" in raw and ("command" not in raw or raw["transport"]):
         unused = {"type", "command", "args", "env", "cwd", "sandbox"}
     elif "command" in raw:
-        unused = {"type", "url", "headers", "transport", "oauth"}
+        unused = {"type", "url", "headers", "forward_headers", "transport", "oauth"}
     else:
         raise UnusableEntryError('the entry needs a "command" that starts the server, or the server\'s "url"')
     fields, notes = _checked_fields({key: value for key, value in raw.items() if key not in unused})

@@ -31,7 +31,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from packetgate.state.base import ms_since
+from packetgate.state.base import ms_since, new_id
 from packetgate.state.errors import LostCallError, ServerError, SessionRefusedError, TimedOutCallError
 from packetgate.state.printing import printable
 from packetgate.state.redaction import redacted
@@ -42,15 +42,16 @@ from packetgate.tools.spec.descriptions import META
 from packetgate.tools.spec.tool_spec import TOOL_RESOLUTION, CallHints, ToolSpec, digest_of
 from packetgate.toolsets.servers.config import ServerConfig
 from packetgate.toolsets.servers.definitions import usable_tools
+from packetgate.toolsets.servers.http import forwarded_headers
 from packetgate.toolsets.servers.messages import TransportFailure, transport_failure
 from packetgate.toolsets.servers.oauth import StoredLogin
+from packetgate.toolsets.servers.remembered import ListedTools, ListMemory
 from packetgate.toolsets.servers.resolution import (
     ResolveToolParams,
     ResolveToolRequest,
     ResolveToolResult,
     is_marked,
 )
-from packetgate.toolsets.servers.remembered import ListedTools, ListMemory
 from packetgate.toolsets.servers.results import StoreContent, result_of_answer, to_result_async
 from packetgate.toolsets.servers.server import Server
 from packetgate.toolsets.servers.session import BoundedTransport
@@ -86,9 +87,20 @@ _CONNECTION_ERRORS = (
 
 ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 """Callback with the progress, the total and the message; the message has no secrets."""
+_client_headers: ContextVar[Mapping[str, str]] = ContextVar("client_headers", default={})  # noqa: B039  never changed
 _report: ContextVar[ReportProgress | None] = ContextVar("report", default=None)
 
 logging.getLogger("mcp.client").setLevel(logging.CRITICAL)  # otherwise each stray line causes a traceback
+
+
+@contextmanager
+def client_headers(headers: Mapping[str, str]) -> Iterator[None]:
+    """Offer the headers of a client's request to the servers that are called within the block."""
+    token = _client_headers.set(headers)
+    try:
+        yield
+    finally:
+        _client_headers.reset(token)
 
 
 @contextmanager
@@ -224,7 +236,8 @@ class Connection(Server):
         if client is None or self.state != "ready":
             problem = self.problem or "the server is still starting"
             raise ServerError(f"{server} is not available: {problem}", self._foreign_problem)
-        started, meta = time.perf_counter(), {META: idempotency_key} if idempotency_key else None
+        key = idempotency_key or (new_id() if self._forwarded_headers() else "")
+        started, meta = time.perf_counter(), {META: key} if key else None
         ended = asyncio.get_running_loop().create_future()
         self._calls.add(ended)  # `connect` waits for this call, so that its ping still uses the old session
         try:
@@ -251,6 +264,7 @@ class Connection(Server):
         self, client: Client[Any], tool: str, params: dict[str, Any], meta: dict[str, Any] | None
     ) -> CallToolResult:
         """Return the server's answer. Each progress report extends the time-out."""
+        forwarded = self._forwarded_headers()
         report, now, timeout_s = _report.get(), asyncio.get_running_loop().time, self._timeout_s
         latest = now() + MAX_TIMEOUTS * timeout_s
         clock = asyncio.timeout(timeout_s)
@@ -264,7 +278,8 @@ class Connection(Server):
         longest = (MAX_TIMEOUTS + 1) * timeout_s
         try:
             async with clock:
-                with suppress_fastmcp_telemetry():  # FastMCP's spans contain texts of failed tools
+                # FastMCP's spans contain texts of failed tools
+                with suppress_fastmcp_telemetry(), forwarded_headers(meta[META] if meta else "", forwarded):
                     return await client.call_tool_mcp(tool, params, on_progress, timeout=longest, meta=meta)
         except TimeoutError as error:
             if not clock.expired():
@@ -276,6 +291,11 @@ class Connection(Server):
                 hung = f"the server hung: it answered neither a call within {waited_s:g} s nor a ping"
                 self._fail_session(client, ServerError(hung))
             raise TimedOutCallError(f"server {self.name!r} gave no answer within {waited_s:g} s") from error
+
+    def _forwarded_headers(self) -> dict[str, str]:
+        """Return the headers of the client's request that the entry names, and no others."""
+        names = {name.lower() for name in self._config.entry.get("forward_headers", ())}
+        return {name: value for name, value in _client_headers.get().items() if name.lower() in names}
 
     async def _raise_if_unanswered(self, client: Client[BoundedTransport], error: MCPError) -> None:
         """Raise if the call got no answer; return if the server answered it with an error."""

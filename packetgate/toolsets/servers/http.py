@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, Literal
 
 import httpx2
@@ -49,6 +49,21 @@ def remote_transport(entry: Mapping[str, Any], auth: httpx2.Auth | str | None) -
     return StreamableHttpTransport(url, **options)
 
 
+_headers_by_key: dict[str, Mapping[str, str]] = {}
+"""Additional headers of a call, by its idempotency key: the SDK sends requests in tasks of its own."""
+
+
+@contextmanager
+def forwarded_headers(key: str, headers: Mapping[str, str]) -> Iterator[None]:
+    """Send these headers with the call that has this idempotency key."""
+    if headers:
+        _headers_by_key[key] = headers
+    try:
+        yield
+    finally:
+        _headers_by_key.pop(key, None)
+
+
 class BoundedHttp(httpx2.AsyncClient):
     """An HTTP client for one session over streamable HTTP, which rejects long and compressed answers."""
 
@@ -72,6 +87,8 @@ class BoundedHttp(httpx2.AsyncClient):
             request.extensions["timeout"] = {**request.extensions.get("timeout", {}), "read": None}
         if request_id is None:
             return await super().send(request, **options)
+        if _headers_by_key:
+            request.headers.update(_headers_by_key.get(_call_key(request), {}))
         try:
             response = await super().send(request, **options)
             if response.has_redirect_location:
@@ -99,6 +116,13 @@ def _request_id(request: httpx2.Request) -> RequestId | None:
             case {"jsonrpc": "2.0", "method": str(), "id": int() | str() as request_id}:
                 return request_id
     return None
+
+
+def _call_key(request: httpx2.Request) -> str:
+    match json.loads(request.content):
+        case {"method": "tools/call", "params": {"_meta": {"packetgate/idempotency-key": str() as key}}}:
+            return key
+    return ""
 
 
 async def _read_answer(response: httpx2.Response, request: RequestId) -> JSONRPCMessage:

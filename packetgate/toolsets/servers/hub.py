@@ -198,12 +198,12 @@ class McpHub:
         spec = self.last_catalogue.get(tool_name)
         if spec is None:
             raise CallRefusedError(f"there is no tool {tool_name!r}", code=Code.TOOL_UNKNOWN)
-        server, has_failed = self._servers[spec.server], False
+        server, has_failed, preferences = self._servers[spec.server], False, self.last_catalogue.preferences
         await server.connect()
         while True:
             only_reads = spec.risk is Risk.READ and judge_call(spec, params).risk is Risk.READ
-            same = [one for one in server.specs if one.name == spec.name and one.digest == spec.digest]
-            is_current = bool(same) and not server.stale
+            now = (preferences.apply(one) for one in server.specs if one.name == spec.name)
+            is_current = any(one.digest == spec.digest for one in now) and not server.stale
             if not only_reads and server.state == "ready" and not is_current:
                 raise ServerError(
                     f"server {spec.server!r} changed its tools after this call was selected: send the request again"

@@ -1,10 +1,13 @@
 """What a client's list holds, when the client is notified of a change, and what the proxy learns from uses."""
 
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 from fastmcp import FastMCP
+from fastmcp.server.dependencies import get_http_headers
 from langgraph.store.base import BaseStore
+from support import mcp_servers
 from support.proxies import (
     DESK,
     IDE,
@@ -20,9 +23,12 @@ from support.proxies import (
     talking,
 )
 
+from packetgate.connectors.proxy.listing import MAX_LISTED_TOOLS
 from packetgate.graph import records
 from packetgate.ranking.store import USES_NAMESPACE
 from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.toolsets.servers.config import ServerConfig, read_server_entry
+from packetgate.toolsets.servers.opening import new_connection
 
 LEDGER = {"ledger__list_entries", "ledger__add_entry", "ledger__read_mail"}
 
@@ -146,3 +152,79 @@ async def test_the_weight_of_a_use_depends_on_how_the_client_found_the_tool(
         assert (use["tool"], use["weight"]) == ("office.fetch_q", pytest.approx(weight))
         result = await talk.call("set_context", query="vote of the member")
         assert listed <= {tool["name"] for tool in result.structured["tools"]} | await talk.names()
+
+
+async def test_a_list_has_at_most_forty_tools(tmp_path: Path) -> None:
+    preferences = Preferences(permanent=["ledger.lamp_*"])
+    async with proxy_client(tmp_path, ledger_server([], tools=300), preferences=preferences) as talk:
+        assert len(await talk.names()) == MAX_LISTED_TOOLS
+        await talk.set_context("turn the lamps of the greenhouse to another colour, and list the entries")
+        names = await talk.names()
+        assert names > META
+        assert MAX_LISTED_TOOLS // 2 < len(names) <= MAX_LISTED_TOOLS
+        found = await talk.call("search_tools", query="read the newest mail")
+        assert "ledger__read_mail" in [tool["name"] for tool in found.structured["tools"]]
+
+
+async def test_every_parameter_of_the_proxys_own_tools_has_one_type(tmp_path: Path, kind: Protocol) -> None:
+    async with proxy_client(tmp_path, ledger_server([]), kind=kind) as talk:
+        tools = [tool for tool in await talk.client.list_tools() if tool.name in META]
+        for tool in tools:
+            for parameter in tool.input_schema["properties"].values():
+                assert isinstance(parameter["type"], str), (tool.name, parameter)
+        call = {"name": "ledger.list_entries", "arguments": None, "context_id": None}
+        assert not (await talk.call("call_read_tool", **call)).is_error
+
+
+async def test_texts_and_defaults_of_the_configuration_replace_the_servers(tmp_path: Path, kind: Protocol) -> None:
+    own = {"description": "Note a purchase.", "title": "Purchase", "defaults": {"text": "three pumps", "other": 1}}
+    preferences = Preferences.model_validate({"tools": {"ledger.add_entry": own}})
+    written: list[str] = []
+    plain = gateway_over(ledger_server(written), home=tmp_path / "plain")
+    async with (
+        plain as without,
+        proxy_client(
+            tmp_path,
+            ledger_server(written),
+            kind=kind,
+            answer=lambda *_: "yes",
+            preferences=preferences,
+            allow_write_tools=True,
+        ) as talk,
+    ):
+        tool = {tool.name: tool for tool in await talk.client.list_tools()}["ledger__add_entry"]
+        assert (tool.title, tool.description) == ("Purchase", "Note a purchase.")
+        assert tool.input_schema["properties"]["text"]["default"] == "three pumps"
+        assert "text" not in tool.input_schema.get("required", [])
+        await without.hub.catalogue()
+        digests = [gateway.hub.last_catalogue["ledger.add_entry"].digest for gateway in (without, talk.gateway)]
+        assert digests[0] == digests[1]
+        assert not (await talk.call("ledger__add_entry")).is_error
+        assert '"text": "three pumps"' in talk.asked[0]
+        await talk.call("ledger__add_entry", text="a hose")
+    assert written == ["three pumps", "a hose"]
+
+
+async def test_a_header_reaches_only_the_server_that_names_it(tmp_path: Path, kind: Protocol) -> None:
+    async def who() -> str:
+        """Get who asks."""
+        headers = get_http_headers(include_all=True)
+        return f"{headers.get('x-user')}, {headers.get('x-team')}, {'ide-token' in str(headers)}"
+
+    names = {"named": ["X-User"], "other": ["x-team"], "neither": []}
+    async with AsyncExitStack() as stack:
+        servers = []
+        for name, forwarded in names.items():
+            server: FastMCP[None] = FastMCP(name)
+            server.tool(who)
+            url = await stack.enter_async_context(mcp_servers.serving(server.http_app()))
+            entry = {"url": f"{url}/mcp", "forward_headers": forwarded, "trusted": True}
+            servers.append(new_connection(ServerConfig(name, read_server_entry(entry).fields), tmp_path / "logs"))
+        gateway = await stack.enter_async_context(gateway_over(*servers, home=tmp_path, allow_write_tools=True))
+        url = await stack.enter_async_context(served(gateway, TOKENS))
+        for user in ("ann", "ben"):
+            client = talking(gateway, url, kind, lambda *_: "yes", IDE, X_User=user)
+            talk = await stack.enter_async_context(client)
+            said = {name: (await talk.call(f"{name}__who")).text for name in names}
+            nobody = "None, None, False"
+            assert said == {"named": f"{user}, None, False", "other": nobody, "neither": nobody}
