@@ -54,6 +54,13 @@ def call_before_threads_end(call: Callable[[], None]) -> None:
     threading._register_atexit(call)  # type: ignore[attr-defined]
 
 
+def log_level_of(session: Any) -> Any:
+    """Return the least severe level that an MCP client asked for with `logging/setLevel`; None if it did not."""
+    from fastmcp.server import context
+
+    return context._get_client_log_level(session)
+
+
 def connection_of(session: Any) -> Any:
     """Return the MCP `Connection` of a request's `ServerSession`; it lasts while the client is connected."""
     return session._connection

@@ -8,8 +8,8 @@ import asyncio
 import contextvars
 import json
 import time
-from collections.abc import Collection, Coroutine, Mapping
-from typing import Any, TypeVar
+from collections.abc import Collection, Coroutine
+from typing import Any, TypeVar, get_args
 
 import anyio
 import mcp_types
@@ -31,11 +31,14 @@ from packetgate.graph.settings import Settings
 from packetgate.ranking.learning import agent_use
 from packetgate.state.errors import CallRefusedError, InputError, PacketgateError
 from packetgate.state.printing import fenced
+from packetgate.state.private_names import connection_of, log_level_of
 from packetgate.tools.risk.tool import confirm_read_hint
 from packetgate.tools.spec.tool_spec import digest_of
-from packetgate.toolsets.servers.connection import ReportProgress, client_headers, report_progress_to
+from packetgate.toolsets.servers.connection import Caller, called_by
 
 ANSWER_FIELD = "answer"
+LOG_LEVELS = get_args(mcp_types.LoggingLevel)
+"""From the least to the most severe."""
 CANCEL_PATIENCE_S = 5.0
 """Seconds that a cancelled call waits for its server."""
 READING_S = 1.0
@@ -96,7 +99,7 @@ async def _run_call(
             return outcome
         proposal: Proposal = outcome
         if not proposal.calls[0].status.is_final:
-            with report_progress_to(_progress_reporter(ctx)), client_headers(_request_headers(ctx)):
+            with called_by(_caller(ctx)):
                 proposal = await _cancel_only_once(gateway.run(proposal))
     except (CallRefusedError, InputError) as error:
         raise refusal(str(error)) from error
@@ -244,19 +247,21 @@ async def _cancel_only_once(work: Coroutine[Any, Any, Result]) -> Result:
         raise
 
 
-def _request_headers(ctx: Context) -> Mapping[str, str]:
+def _caller(ctx: Context) -> Caller:
+    """Return the client of a request, which receives progress and log messages of the server, and its headers."""
+    here, session = contextvars.copy_context(), ctx.session
     request = ctx.request_context.request if ctx.request_context else None
-    return request.headers if isinstance(request, Request) else {}
-
-
-def _progress_reporter(ctx: Context) -> ReportProgress:
-    """Return a function that reports a server's progress to the client that made the call."""
-    here = contextvars.copy_context()
 
     async def report(done: float, total: float | None, message: str | None) -> None:
         await asyncio.create_task(ctx.report_progress(done, total, message), context=here.copy())
 
-    return report
+    async def pass_log(message: mcp_types.LoggingMessageNotificationParams) -> None:
+        wanted = log_level_of(session)
+        if wanted is None or LOG_LEVELS.index(message.level) >= LOG_LEVELS.index(wanted):
+            notification = mcp_types.LoggingMessageNotification(params=message)
+            await asyncio.create_task(ctx.send_notification(notification), context=here.copy())
+
+    return Caller(connection_of(session), request.headers if isinstance(request, Request) else {}, report, pass_log)
 
 
 def _can_ask(ctx: Context) -> bool:

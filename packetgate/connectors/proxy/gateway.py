@@ -190,9 +190,12 @@ class Gateway:
 
     async def catalogue(self, session: ProxySession, name: str | None = None) -> Catalogue:
         """Return the tools that a client may call, after waiting for starting servers, or only for that of `name`."""
-        known = await self._allowed_tools(session.settings)
         if name is not None:
-            return known if known.exact_name(name) else await self._catalogue_for(name, session.settings)
+            known = await self._allowed_tools(session.settings)
+            if not known.exact_name(name) and any(may_be_tool_of(server, name) for server in self.hub.names):
+                known = await self._catalogue_for(name, session.settings)
+            if known.exact_name(name):
+                return known
         await self.hub.wait_until_started(self.patience_s)
         return await self._allowed_tools(session.settings)
 

@@ -41,11 +41,17 @@ class ListedTool(Tool):
 
     canonical_name: str
     call: CallTool
-    upstream_meta: dict[str, Any] | None = None
+    definition: dict[str, Any] | None = None
+    """The tool as its server defines it, if it is listed in full."""
+    own_meta: dict[str, Any]
+    """The server's `_meta`, with the proxy's own mark for `tools/resolve`."""
 
     def to_mcp_tool(self, **overrides: Any) -> mcp_types.Tool:
-        """Return the MCP tool, with the server's `_meta` only."""
-        return super().to_mcp_tool(**overrides).model_copy(update={"title": self.title, "meta": self.upstream_meta})
+        """Return the MCP tool, unchanged except for its name and that mark if it is listed in full."""
+        if self.definition:
+            meta = {"_meta": self.own_meta or None} if self.own_meta != self.definition.get("_meta", {}) else {}
+            return mcp_types.Tool.model_validate({**self.definition, "name": self.name, **meta}, by_name=False)
+        return super().to_mcp_tool(**overrides).model_copy(update={"title": self.title, "meta": self.own_meta or None})
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Call the tool through the gate."""
@@ -54,12 +60,14 @@ class ListedTool(Tool):
 
 
 def listed_tool(spec: ToolSpec, detail: PaletteDetail, call: CallTool, *, marks_resolvable: bool = False) -> ListedTool:
-    """Return a list entry of a tool, with Packetgate's risk hints in place of the server's.
+    """Return a list entry of a tool.
 
     `marks_resolvable`: whether the client resolves calls of tools that are marked for it.
     """
     in_full = detail == "full"
-    meta = {key: value for key, value in (spec.meta or {}).items() if key != TOOL_RESOLUTION} if in_full else {}
+    definition = dict(spec.definition) if in_full and spec.definition else None
+    stated = (definition or {}).get("_meta") or {}
+    meta = {key: value for key, value in stated.items() if key != TOOL_RESOLUTION}
     if marks_resolvable and can_be_resolved(spec):
         meta[TOOL_RESOLUTION] = {"resolvable": True}
     return ListedTool(
@@ -70,7 +78,8 @@ def listed_tool(spec: ToolSpec, detail: PaletteDetail, call: CallTool, *, marks_
         parameters=_schema(spec, detail),
         output_schema=spec.output_schema if in_full else None,
         annotations=listed_hints(spec),
-        upstream_meta=meta or None,
+        definition=definition,
+        own_meta=meta,
         call=call,
     )
 
@@ -137,8 +146,11 @@ def can_be_resolved(spec: ToolSpec) -> bool:
     return spec.risk is not Risk.READ and not spec.has_fixed_risk and (is_lower or spec.ask_hints is not None)
 
 
-def listed_hints(spec: ToolSpec) -> mcp_types.ToolAnnotations:
-    """Return a tool's risk as annotations."""
+def listed_hints(spec: ToolSpec) -> mcp_types.ToolAnnotations | None:
+    """Return the annotations of a list entry: the server's, or for a built-in tool its risk."""
+    if spec.definition is not None:
+        stated = spec.definition.get("annotations")
+        return mcp_types.ToolAnnotations.model_validate(stated, by_name=False) if stated else None
     hints = {"open_world_hint": spec.is_external or spec.reaches_outside, "idempotent_hint": spec.idempotent}
     if spec.risk is Risk.READ:
         return mcp_types.ToolAnnotations(read_only_hint=True, **hints)
@@ -146,9 +158,11 @@ def listed_hints(spec: ToolSpec) -> mcp_types.ToolAnnotations:
 
 
 def _entry_text(spec: ToolSpec, detail: PaletteDetail) -> str:
-    hints = listed_hints(spec).model_dump(by_alias=True, exclude_none=True)
-    more = [part for part in (spec.title, spec.output_schema, spec.meta) if part] if detail == "full" else []
-    return compact_json([spec.listed_name, _description(spec, detail), _schema(spec, detail), hints, *more])
+    if detail == "full" and spec.definition is not None:
+        return compact_json([spec.listed_name, dict(spec.definition)])
+    stated = listed_hints(spec)
+    hints = stated.model_dump(by_alias=True, exclude_none=True) if stated else {}
+    return compact_json([spec.listed_name, _description(spec, detail), _schema(spec, detail), hints])
 
 
 def _description(spec: ToolSpec, detail: PaletteDetail) -> str:

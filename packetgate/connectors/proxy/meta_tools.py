@@ -109,6 +109,11 @@ def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
         session.found_tools.update(known[:MAX_DESCRIBED])
         return {
             "tools": [_full_entry(catalogue[name]) for name in known[:MAX_DESCRIBED]],
+            "instructions": {
+                name: text
+                for name, text in gateway.hub.instructions().items()
+                if gateway.may_use_server(name) and any(catalogue[tool].server == name for tool in known)
+            },
             "left_out": max(0, len(known) - MAX_DESCRIBED),
             "unknown": unknown,
         }

@@ -60,7 +60,8 @@ class ToolResolution(ServerExtension):
         if call.verdict is not None and call.verdict.effect == "refuse":
             raise MCPError(INVALID_PARAMS, redacted(call.verdict.why))
         reads, open_world = call.risk is Risk.READ, call.open_world
-        if open_world and not listed_hints(spec).open_world_hint:  # hints must not exceed those of the list
+        listed = listed_hints(spec)
+        if open_world and listed is not None and listed.open_world_hint is False:  # hints must not exceed the list's
             raise MCPError(INTERNAL_ERROR, redacted("; ".join(call.risk_reasons)))
         hints = ResolvedHints(
             read_only_hint=reads,

@@ -2,8 +2,10 @@
 
 import json
 import re
+import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ WRAPPING_META = "fastmcp"
 MAX_EVENT_BYTES = 1_000_000
 """Limit for a result over HTTP: the official SDK's clients fail at 1,048,576 bytes of JSON."""
 MAX_RESULT_TEXT_BYTES = 300_000
-"""Limit for a text as JSON, and for structured content: a text may be in a result twice."""
+"""Limit over HTTP for a text as JSON, and for structured content: a text may be in a result twice."""
 
 _BLOCK: TypeAdapter[mcp_types.ContentBlock] = TypeAdapter(mcp_types.ContentBlock)
 
@@ -46,16 +48,20 @@ def call_result(
 
     Official clients drop a result that violates its `output_schema`. Such a result is returned as an error instead.
     """
-    call, result = proposal.calls[0], proposal.calls[0].result
+    call = _with_whole_text(proposal.calls[0], find_file, proposal.facts.header.session_id)
+    result, max_text = call.result, MAX_RESULT_TEXT_BYTES if max_bytes else sys.maxsize
     is_error = call.status is not ToolExecutionStatus.EXECUTED
     text = _with_continuation_hint(call.result_text, call) + _switch_hint(call, proposal.facts, settings)
-    if _json_bytes(text) > MAX_RESULT_TEXT_BYTES:
-        beginning = text[: MAX_RESULT_TEXT_BYTES // 6]
+    if _json_bytes(text) > max_text:
+        beginning = text[: max_text // 6]
         text = f"{beginning}\n[cut here: {len(text):,} characters in all{_continuation_hint(call)}]"
     structured: Any = None
     if result and result.output_field:
         structured = {result.output_field: result.error if is_error else text}
-    elif result and _json_bytes(result.fields) <= MAX_RESULT_TEXT_BYTES:
+    elif result and result.fields is None and output_schema and result.handle:
+        with suppress(ValueError, RecursionError):  # the packet keeps no large structured content
+            structured = json.loads(text)
+    elif result and _json_bytes(result.fields) <= max_text:
         structured = result.fields
     bytes_left = max_bytes - 2 * _json_bytes(text) - _json_bytes(structured) if max_bytes else None
 
@@ -72,7 +78,7 @@ def call_result(
             bytes_left -= len(data)
         return data
 
-    content = [*_content_blocks(call, text, encode)]
+    content = [*_content_blocks(call, text, encode, max_text)]
     meta = {key: value for key, value in ((result and result.meta) or {}).items() if not key.startswith("packetgate/")}
     if by_meta_tool:
         meta.pop(WRAPPING_META, None)
@@ -89,6 +95,17 @@ def call_result(
         content.append(mcp_types.TextContent(text=f"[the tool ran; its structured content is unusable: {flaw}]"))
         is_error = True
     return ToolResult(content=content, structured_content=structured, meta=meta or None, is_error=is_error)
+
+
+def _with_whole_text(call: ToolCall, find_file: FindFile, session: str) -> ToolCall:
+    """Return a call with the whole stored text of its result, of which the packet has only the beginning."""
+    result = call.result
+    if result is None or not (result.success and result.truncated and result.handle):
+        return call
+    file = find_file(result.handle, session)
+    if file is None:
+        return call
+    return call.changed(result=result.model_copy(update={"output": file.read_text("utf-8"), "truncated": False}))
 
 
 def _continuation_hint(call: ToolCall) -> str:
@@ -114,12 +131,12 @@ def _switch_hint(call: ToolCall, facts: Facts, settings: Settings) -> str:
 
 
 def _content_blocks(
-    call: ToolCall, text: str, encode: Callable[[ResultAttachment | None], str | None]
+    call: ToolCall, text: str, encode: Callable[[ResultAttachment | None], str | None], max_text: int
 ) -> Iterator[mcp_types.ContentBlock]:
     """Yield the parts of the tool's answer; without parts, or without an answer, yield the text."""
     result, executed = call.result, call.status is ToolExecutionStatus.EXECUTED
     is_from_server = result is not None and not result.dry_run and (executed or result.server_part is None)
-    if result is None or not is_from_server or _json_bytes(result.parts) > MAX_RESULT_TEXT_BYTES:
+    if result is None or not is_from_server or _json_bytes(result.parts) > max_text:
         yield mcp_types.TextContent(text=text)
         return
     output = _with_continuation_hint(result.output, call) if executed else result.error or ""
@@ -132,7 +149,7 @@ def _content_blocks(
         data = encode(attachment) if "fallback_text" in part else None
         yield _content_block(call.tool_name.partition(".")[0], part, data, attachment.mime_type if attachment else "")
     if before and not result.parts:
-        yield mcp_types.TextContent(text=before if _json_bytes(before) <= MAX_RESULT_TEXT_BYTES else text)
+        yield mcp_types.TextContent(text=before if _json_bytes(before) <= max_text else text)
     if structured:
         yield mcp_types.TextContent(text=structured)
 

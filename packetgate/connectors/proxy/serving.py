@@ -148,6 +148,21 @@ class UpstreamMiddleware(Middleware):
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
+    async def on_initialize(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Add the instructions of the servers that the client may use completely."""
+        result = await call_next(context)
+        if result is None:
+            return None
+        await self._gateway.hub.listed_catalogue()
+        own = [
+            f"Instructions of the server {name}:\n{text}"
+            for name, text in self._gateway.hub.instructions().items()
+            if self._gateway.may_use_server(name)
+        ]
+        return result.model_copy(update={"instructions": "\n\n".join([INSTRUCTIONS, *own])})
+
+    on_discover = on_initialize
+
     async def on_list_prompts(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """List the prompts of the connected servers; later changes are announced."""
         return await self._list("prompts", context, call_next)

@@ -24,7 +24,7 @@ READ_TOOL = "ai.read"
 
 _MAX_TOTAL_BYTES = 100_000_000
 _LINE_CHARS = 1_000
-"""Longest stored line. A longer line is split, so that it can be read in parts."""
+"""Longest line that is read. A longer line is split, so that it can be read in parts."""
 _NAME = re.compile(r"[0-9a-z]{1,64}")
 _session: ContextVar[str] = ContextVar("session", default="")
 _call_id: ContextVar[str] = ContextVar("call_id", default="")
@@ -63,19 +63,19 @@ class ResultStore:
         if session is None or (isinstance(content, bytes) and len(content) > MAX_STORED_BYTES):
             return ""
         if isinstance(content, str):
-            content = _split_long_lines(content[:MAX_STORED_CHARS]).encode(errors="replace")
+            content = content[:MAX_STORED_CHARS].encode(errors="replace")
         handle = token_hex(8)
         return HANDLE_PREFIX + handle if self._write(session / handle, content) else ""
 
     def read(self, handle: str) -> str | None:
-        """Return the stored text; None if the session has no such result, or the result was deleted.
+        """Return the stored text, with long lines split; None if the session has no such result, or it was deleted.
 
         Raises:
             UnicodeDecodeError: the stored result is not text.
         """
         file = self.file(handle, _session.get())
         with suppress(OSError):  # another process removed the file
-            return file.read_text(encoding="utf-8") if file else None
+            return _split_long_lines(file.read_text(encoding="utf-8")) if file else None
         return None
 
     def file(self, handle: str, session: str) -> Path | None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +23,7 @@ from mcp_types import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     CallToolResult,
+    LoggingMessageNotificationParams,
     PromptListChangedNotification,
     ResourceListChangedNotification,
     ServerNotification,
@@ -34,14 +35,14 @@ from pydantic import ValidationError
 from packetgate.state.base import ms_since, new_id
 from packetgate.state.errors import LostCallError, ServerError, SessionRefusedError, TimedOutCallError
 from packetgate.state.printing import printable
-from packetgate.state.redaction import redacted
+from packetgate.state.redaction import redacted, redacted_data
 from packetgate.state.routing import ToolResult
 from packetgate.tools.risk.registry import LaunchedPackage, Registry
 from packetgate.tools.spec.default_arguments import server_folder
 from packetgate.tools.spec.descriptions import META
 from packetgate.tools.spec.tool_spec import TOOL_RESOLUTION, CallHints, ToolSpec, digest_of
 from packetgate.toolsets.servers.config import ServerConfig
-from packetgate.toolsets.servers.definitions import usable_tools
+from packetgate.toolsets.servers.definitions import MAX_DESCRIPTION, usable_tools, visible_text
 from packetgate.toolsets.servers.http import forwarded_headers
 from packetgate.toolsets.servers.messages import TransportFailure, transport_failure
 from packetgate.toolsets.servers.oauth import StoredLogin
@@ -87,30 +88,35 @@ _CONNECTION_ERRORS = (
 
 ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 """Callback with the progress, the total and the message; the message has no secrets."""
-_client_headers: ContextVar[Mapping[str, str]] = ContextVar("client_headers", default={})  # noqa: B039  never changed
-_report: ContextVar[ReportProgress | None] = ContextVar("report", default=None)
+PassLog = Callable[[LoggingMessageNotificationParams], Awaitable[None]]
+"""Callback with a log message, which has no secrets."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """The client for which a call runs, and what it receives meanwhile."""
+
+    client: object = None
+    """The same object for all calls of one client."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """The headers of its request; a server receives those that its entry names."""
+    report_progress: ReportProgress | None = None
+    pass_log: PassLog | None = None
+
+
+_caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
 
 logging.getLogger("mcp.client").setLevel(logging.CRITICAL)  # otherwise each stray line causes a traceback
 
 
 @contextmanager
-def client_headers(headers: Mapping[str, str]) -> Iterator[None]:
-    """Offer the headers of a client's request to the servers that are called within the block."""
-    token = _client_headers.set(headers)
+def called_by(caller: Caller) -> Iterator[None]:
+    """Run the calls within the block for a client."""
+    token = _caller.set(caller)
     try:
         yield
     finally:
-        _client_headers.reset(token)
-
-
-@contextmanager
-def report_progress_to(report: ReportProgress) -> Iterator[None]:
-    """Pass the progress of calls within the block to `report`."""
-    token = _report.set(report)
-    try:
-        yield
-    finally:
-        _report.reset(token)
+        _caller.reset(token)
 
 
 class Connection(Server):
@@ -142,8 +148,10 @@ class Connection(Server):
         self._timeout_s = config.entry["timeout"] / 1000 if config.entry.get("timeout") else CALL_TIMEOUT_S
         self._open_lock = asyncio.Lock()
         self._client: Client[BoundedTransport] | None = None
-        self._calls: set[asyncio.Future[None]] = set()
+        self._calls: dict[asyncio.Future[None], Caller] = {}
         """The pending calls; each future ends with its call."""
+        self._callers: dict[int, Caller] = {}
+        """The latest call of the clients of this session, at most two, by the identity of `Caller.client`."""
         self._attempts = 0
         self._retry_at = 0.0
         """Time of `time.monotonic` from which the next attempt to reconnect may start."""
@@ -239,7 +247,10 @@ class Connection(Server):
         key = idempotency_key or (new_id() if self._forwarded_headers() else "")
         started, meta = time.perf_counter(), {META: key} if key else None
         ended = asyncio.get_running_loop().create_future()
-        self._calls.add(ended)  # `connect` waits for this call, so that its ping still uses the old session
+        self._calls[ended] = caller = _caller.get() or Caller()
+        if len(self._callers) < 2 or id(caller.client) in self._callers:
+            self._callers[id(caller.client)] = caller
+        # `connect` waits for this call, so that its ping still uses the old session
         try:
             answer = await self._receive_answer(client, tool, params, meta)
         except MCPError as error:
@@ -253,7 +264,7 @@ class Connection(Server):
         else:
             result = await result_of_answer(answer, ms_since(started), self._keep, store_texts=self._store_texts)
         finally:
-            self._calls.discard(ended)
+            self._calls.pop(ended, None)
             ended.set_result(None)
         if not (result.error and self._process and (hint := self._process.hint(result.error))):
             return result
@@ -265,7 +276,8 @@ class Connection(Server):
     ) -> CallToolResult:
         """Return the server's answer. Each progress report extends the time-out."""
         forwarded = self._forwarded_headers()
-        report, now, timeout_s = _report.get(), asyncio.get_running_loop().time, self._timeout_s
+        report = (_caller.get() or Caller()).report_progress
+        now, timeout_s = asyncio.get_running_loop().time, self._timeout_s
         latest = now() + MAX_TIMEOUTS * timeout_s
         clock = asyncio.timeout(timeout_s)
 
@@ -295,7 +307,8 @@ class Connection(Server):
     def _forwarded_headers(self) -> dict[str, str]:
         """Return the headers of the client's request that the entry names, and no others."""
         names = {name.lower() for name in self._config.entry.get("forward_headers", ())}
-        return {name: value for name, value in _client_headers.get().items() if name.lower() in names}
+        headers = (_caller.get() or Caller()).headers
+        return {name: value for name, value in headers.items() if name.lower() in names}
 
     async def _raise_if_unanswered(self, client: Client[BoundedTransport], error: MCPError) -> None:
         """Raise if the call got no answer; return if the server answered it with an error."""
@@ -336,6 +349,16 @@ class Connection(Server):
             return error
         return None
 
+    async def _on_log(self, message: LoggingMessageNotificationParams) -> None:
+        """Pass a log message on to the client that calls the server, or to the only client that has called it.
+
+        A message may contain data of a call. It does not say which, so with calls of several clients nobody gets it.
+        """
+        callers = {id(caller.client): caller for caller in self._calls.values()} or self._callers
+        pass_log = next(iter(callers.values())).pass_log if len(callers) == 1 else None
+        if pass_log is not None:
+            await pass_log(message.model_copy(update={"data": redacted_data(message.data)}))
+
     async def _on_message(self, message: ServerNotification | Exception) -> None:
         match message:
             case ToolListChangedNotification():
@@ -348,6 +371,7 @@ class Connection(Server):
 
     async def _open(self) -> None:
         self.session += 1
+        self._callers.clear()
         self.state = "connecting"
         await self.close()
         try:
@@ -365,6 +389,7 @@ class Connection(Server):
                     timeout=self._timeout_s,
                     message_handler=self._on_message,
                     extensions=[advertise(TOOL_RESOLUTION)],
+                    log_handler=self._on_log,
                 )
                 await self._client.__aenter__()  # type: ignore[no-untyped-call]
                 await self._list_tools(self._client)
@@ -403,6 +428,7 @@ class Connection(Server):
         if client is not self._client:
             return
         self.specs, self.remembered_specs = specs, ()
+        self.instructions = _usable_instructions(listed.instructions)
         self.state, self.stale = "ready", changes != self._list_changes
         left_out, changed = (session.left_out, session.changed) if session else ([], [])
         switched_off = [
@@ -422,7 +448,8 @@ class Connection(Server):
             listed = self._memory.load(self.name, self._config.resolved_entry()) if self._memory else ListedTools()
             tools, *_ = usable_tools(listed.tools, set(), lambda _: None)
             specs = self._specs_of([Tool.model_validate(tool, by_name=False) for tool in tools], listed)
-            self.remembered_specs = specs if self.state == "connecting" else ()
+            if self.state == "connecting":
+                self.remembered_specs, self.instructions = specs, _usable_instructions(listed.instructions)
 
     def _specs_of(
         self, tools: list[Tool], listed: ListedTools, client: Client[Any] | None = None
@@ -492,6 +519,10 @@ class Connection(Server):
         text = stop_reason or str(error).strip() or type(error).__name__
         line = text.splitlines()[0].removeprefix("Client failed to connect: ")
         return printable(redacted(line))[:MAX_PROBLEM]
+
+
+def _usable_instructions(text: str) -> str:
+    return redacted(visible_text(text)[:MAX_DESCRIPTION])
 
 
 def _identity(error: MCPError) -> object:

@@ -102,7 +102,7 @@ def _without_invisible_chars(value: Any, *, strict: bool = False) -> Any:
     """
     match value:
         case str():
-            visible = "".join(char for char in value if char in "\n\t" or _is_visible(char))
+            visible = visible_text(value)
             if strict and visible != value:
                 raise _UnusableError(f"its schema has invisible characters: {ascii(value)[:60]}")
             return visible
@@ -117,6 +117,11 @@ def _without_invisible_chars(value: Any, *, strict: bool = False) -> Any:
                 for key, inner in value.items()
             }
     return value
+
+
+def visible_text(text: str) -> str:
+    """Return a text without invisible characters."""
+    return "".join(char for char in text if char in "\n\t" or _is_visible(char))
 
 
 def _is_visible(char: str) -> bool:

@@ -140,6 +140,10 @@ class McpHub:
                 self._remembered = key, await asyncio.to_thread(catalogue.with_tools, specs)
             return self._remembered[1]
 
+    def instructions(self) -> dict[str, str]:
+        """Return the instructions of the servers that have some, those of starting servers as at their last start."""
+        return {name: text for name, server in sorted(self._servers.items()) if (text := server.instructions)}
+
     def servers_with(self, capability: str) -> list[str]:
         """Return the names of the connected servers that declare a capability, such as `prompts`."""
         return [

@@ -27,6 +27,8 @@ class Server:
         """One line: whether the server process is registered, and what it may use."""
         self.remembered_specs: tuple[ToolSpec, ...] = ()
         """The tools that the server listed at its last start, until it has started or failed."""
+        self.instructions = ""
+        """The server's instructions for clients."""
         self.tool_notes: tuple[str, ...] = ()
         """One line for each tool that is not offered, or whose schema was shortened."""
         self.stale = False

@@ -8,11 +8,31 @@ from typing import Any
 
 import pytest
 from fastmcp import Client, Context, FastMCP
+from fastmcp.client.transports import FastMCPTransport
 from fastmcp.exceptions import ResourceError
 from mcp import MCPError
-from support.proxies import DESK, IDE, TOKENS, Protocol, Talk, gateway_over, served, talking
+from support.mcp_servers import until
+from support.proxies import (
+    DESK,
+    IDE,
+    LEGACY,
+    TOKENS,
+    Protocol,
+    Talk,
+    gateway_over,
+    proxy_client,
+    rules,
+    served,
+    talking,
+)
 
 from packetgate.connectors.clients import ProxyConfig
+from packetgate.graph.settings import Settings
+from packetgate.graph.shared_results import result_store
+from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.connection import Connection
+
+PAGE = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 
 
 class Library:
@@ -123,3 +143,87 @@ async def test_a_client_sees_no_resources_of_forbidden_servers(tmp_path: Path, k
             await ide.client.read_resource("shelf://library/book/emma")
         async with talking(ide.gateway, ide.url, kind, token=DESK) as desk:
             assert len(await desk.client.list_resources()) == 1
+
+
+async def test_a_listed_tool_and_its_servers_messages_are_unchanged(tmp_path: Path, kind: Protocol) -> None:
+    server: FastMCP[None] = FastMCP("desk", instructions="First open the desk.\n\nThen read.")
+    annotations = {"readOnlyHint": True, "title": "Reading"}
+
+    @server.tool(title="Read a page", annotations=annotations, meta={"a": {"b": [1]}}, output_schema=PAGE)
+    async def read(ctx: Context, page: int | None = None) -> dict[str, Any]:
+        """Read a page.
+
+        Args: the page.
+        """
+        await ctx.info("opening", logger_name="desk")
+        await ctx.warning("torn")
+        return {"text": f"page {page}"}
+
+    @server.tool
+    def get_lines(chars: int) -> str:
+        """Get many lines."""
+        return ("a line\n" * chars)[:chars]
+
+    logged: list[Any] = []
+
+    async def on_log(message: Any) -> None:
+        logged.append((message.level, message.logger, message.data["msg"]))
+
+    allowed, keep = rules("allow", "desk.*"), result_store(Settings(home=tmp_path)).keep
+    desk = Connection(ServerConfig("desk", {}), lambda: FastMCPTransport(server), keep=keep)
+    async with (
+        Client(FastMCPTransport(server)) as direct,
+        proxy_client(tmp_path, desk, kind=kind, preferences=allowed, allow_write_tools=True) as talk,
+        Client(talk.url, mode=kind, log_handler=on_log) as client,
+    ):
+        own = {f"desk__{tool.name}": tool.model_dump(exclude={"name"}) for tool in await direct.list_tools()}
+        shown = {tool.name: tool.model_dump(exclude={"name"}) for tool in await client.list_tools()}
+        assert {name: shown[name] for name in own} == own
+        assert direct.instructions
+        async with Client(talk.url, mode=LEGACY) as later:
+            assert later.instructions
+            assert direct.instructions in later.instructions
+        await client.call_tool("desk__read", {"page": 2})
+        if kind == LEGACY:  # the newer protocol has no log messages
+            await until(lambda: len(logged) == 2)
+            assert logged == [("info", "desk", "opening"), ("warning", None, "torn")]
+            await client.set_logging_level("warning")
+            await client.call_tool("desk__read", {"page": 3})
+            await until(lambda: len(logged) == 3)
+            assert logged[-1] == ("warning", None, "torn")
+        whole = await talk.call("desk__get_lines", chars=250_000)
+        assert (len(whole.text), len(whole.structured["result"])) == (250_000, 250_000)
+        cut = await talk.call("desk__get_lines", chars=400_000)
+        assert "400,000 characters in all; read_result" in cut.text
+
+
+async def test_log_messages_of_one_client_reach_no_other(tmp_path: Path) -> None:
+    server: FastMCP[None] = FastMCP("desk")
+    both = asyncio.Event()
+    waiting: list[str] = []
+
+    @server.tool(annotations={"readOnlyHint": True})
+    async def get_mail(ctx: Context, name: str) -> str:
+        """Get the mail."""
+        waiting.append(name)
+        if len(waiting) > 1:
+            both.set()
+        await both.wait()
+        await ctx.info(f"mail of {name}")
+        return name
+
+    logged: list[Any] = []
+
+    async def on_log(message: Any) -> None:
+        logged.append(message.data["msg"])
+
+    async with (
+        proxy_client(tmp_path, server, preferences=rules("allow", "desk.*"), allow_write_tools=True) as talk,
+        Client(talk.url, mode=LEGACY, log_handler=on_log) as ann,
+        Client(talk.url, mode=LEGACY, log_handler=on_log) as ben,
+    ):
+        calls = [client.call_tool("desk__get_mail", {"name": name}) for client, name in ((ann, "ann"), (ben, "ben"))]
+        await asyncio.gather(*calls)
+        await ann.call_tool("desk__get_mail", {"name": "ann"})
+        await until(lambda: bool(logged))
+    assert logged == ["mail of ann"]
