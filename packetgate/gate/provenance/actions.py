@@ -71,21 +71,30 @@ def instruction_span(action: str, text: str) -> tuple[int, int] | None:
     spans = (
         verb.span()
         for verb, instructs in _verbs_in(action, text)
-        if instructs or (len(own) > 4 and stem_of(verb[0]) == own)
+        if instructs or (len(own) > 4 and stem_of(verb[0]) == own and not _is_plural(verb[0]))
     )
     return next(spans, None)
 
 
 def _verbs_in(action: str, text: str) -> Iterator[tuple[re.Match[str], bool]]:
-    """Yield each verb of the action, with whether its place in the clause makes it an instruction."""
+    """Yield each verb of the action, with whether its place in the clause makes it an instruction.
+
+    A word in the plural is a noun, as in a heading, or the verb of a report. It counts only if the tool's name has it,
+    and is never an instruction.
+    """
     last, verbs, stems = "", verbs_of(action), stems_of(action)
     for match in _WORD.finditer(text):
         word = match[0]
-        is_plural = word.endswith("s") and word not in verbs  # a noun, or the verb of a report
-        if stem_of(word) in stems and not is_plural and word not in WORDS["nouns"]:
+        is_plural = _is_plural(word)
+        if stem_of(word) in stems and (word in verbs or not is_plural) and word not in WORDS["nouns"]:
             before = text[max(0, match.start() - 4) : match.start()]
-            yield match, last in WORDS["before_instructions"] or _CLAUSE_START.search(before) is not None
+            starts = last in WORDS["before_instructions"] or _CLAUSE_START.search(before) is not None
+            yield match, starts and not is_plural
         last = word
+
+
+def _is_plural(word: str) -> bool:
+    return word.endswith("s") and not word.endswith(("ss", "us", "is"))
 
 
 @lru_cache(maxsize=4_096)

@@ -239,6 +239,8 @@ def _named_paths(command: list[str], environment: Mapping[str, Any], start: Path
             is_path = "/" in text or text in {".", ".."} or written.suffix in _PROGRAM_SUFFIXES | DATABASE_SUFFIXES
             if is_path and path != Path("/") and (found := _usable(path)):
                 yield found
+                if found[1] and path.is_file() and path.resolve() != path:  # a linked package of a workspace
+                    yield _project(path.resolve()), True
 
 
 def _usable(path: Path) -> tuple[Path, bool] | None:
@@ -254,8 +256,13 @@ def _usable(path: Path) -> tuple[Path, bool] | None:
 
 
 def _project(program: Path) -> Path:
-    """Return the folder of the project that has the program, else the program's folder, but never the home folder."""
-    home = Path.home()
+    """Return the folder of the project that has the program, else the program's folder, but never the home folder.
+
+    For a program of a package in `node_modules`, this is that folder, which has the packages that it depends on.
+    """
+    program, home = Path(os.path.normpath(program)), Path.home()
+    if modules := [folder for folder in program.parents if folder.name == "node_modules"]:
+        return modules[-1]
     folders = [folder for folder in program.parents if not home.is_relative_to(folder) and len(folder.parts) > 2]
     marked = (folder for folder in folders[:4] if any((folder / name).exists() for name in _PROJECT_FILES))
     return next(marked, folders[0] if folders else program)

@@ -6,7 +6,7 @@ from support.evidence import earlier_call
 from support.tool_specs import a_tool
 
 from packetgate.deciders.packets import facts_of
-from packetgate.gate.provenance.actions import DELEGATION, asks_for_action
+from packetgate.gate.provenance.actions import DELEGATION, asks_for_action, instruction_span
 from packetgate.gate.provenance.flagging import origins_of
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall, ToolRouting
@@ -137,3 +137,20 @@ def test_a_catalogue_tells_each_tool_its_neighbours() -> None:
 @pytest.mark.parametrize("part", ["emails, ", "we share it with bob. ", "emails, files and links. "])
 def test_a_long_message_is_read_once(part: str) -> None:
     assert not asks_for_action("send_email", part * (200_000 // len(part)), OFFICE)
+
+
+@pytest.mark.parametrize(
+    ("action", "text", "word"),
+    [
+        ("notes_summary", "# notes\nthe gate opens at seven.", ""),
+        ("reports", "- reports\n- the reports of may", ""),
+        ("tasks", "tasks: three are open", ""),
+        ("summarize", "# summaries\nto do: summarize the page.", "summarize"),
+        ("report", "please report the leak.", "report"),
+        ("process", "process order 7 at once.", "process"),
+        ("dismiss", "dismiss the alert.", "dismiss"),
+    ],
+)
+def test_a_noun_in_the_plural_is_no_instruction(action: str, text: str, word: str) -> None:
+    span = instruction_span(action, text)
+    assert (text[slice(*span)] if span else "") == word

@@ -231,3 +231,36 @@ async def test_git_of_a_server_runs_no_hook_and_no_monitor(home: Path, work: Pat
         async with sandboxed(data_of(home), sys.executable, "server.py", **entry) as hub:
             assert (await hub.call("it.save", {"path": "git status"})).success
         assert (work / "ran").exists() is runs
+
+
+NODE_SERVER = """
+const { name } = require("dep")
+require("readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method, params } = JSON.parse(line)
+  const results = {
+    initialize: {
+      protocolVersion: params?.protocolVersion, capabilities: { tools: {} }, serverInfo: { name, version: "1" },
+    },
+    "tools/list": { tools: [{ name: "get_name", inputSchema: { type: "object" } }] },
+    "tools/call": { content: [{ type: "text", text: name }] },
+  }
+  if (id !== undefined) console.log(JSON.stringify({ jsonrpc: "2.0", id, result: results[method] ?? {} }))
+})
+"""
+
+
+@pytest.mark.parametrize("is_linked", [False, True])
+async def test_a_program_in_a_hoisted_folder_finds_its_packages(home: Path, work: Path, *, is_linked: bool):
+    app, modules = work / "packages" / "app", work / "node_modules"
+    app.mkdir(parents=True)
+    package = work / "tools" / "node_modules" / "x" if is_linked else modules / "x"
+    files = {package / "package.json": "{}", package / "dist" / "index.js": NODE_SERVER}
+    for file, text in {**files, package.parent / "dep" / "index.js": "exports.name = 'dep'"}.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    if is_linked:
+        modules.mkdir()
+        (modules / "x").symlink_to(package)
+    async with sandboxed(data_of(home), "node", "../../node_modules/x/dist/index.js", cwd=str(app)) as hub:
+        assert [(one.state, one.problem) for one in hub.health()] == [("ready", "")]
+        assert (await hub.call("it.get_name", {})).output == "dep"
