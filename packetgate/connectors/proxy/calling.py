@@ -15,9 +15,9 @@ import anyio
 import mcp_types
 from fastmcp import Context
 from fastmcp.exceptions import ToolError
+from fastmcp.server.dependencies import get_http_headers
 from fastmcp.tools.base import InputRequiredToolResult, ToolResult
 from mcp import MCPError
-from starlette.requests import Request
 
 from packetgate.connectors.proxy.gateway import Gateway, is_sessionless, refusal
 from packetgate.connectors.proxy.recording import Recorder
@@ -250,7 +250,6 @@ async def _cancel_only_once(work: Coroutine[Any, Any, Result]) -> Result:
 def _caller(ctx: Context) -> Caller:
     """Return the client of a request, which receives progress and log messages of the server, and its headers."""
     here, session = contextvars.copy_context(), ctx.session
-    request = ctx.request_context.request if ctx.request_context else None
 
     async def report(done: float, total: float | None, message: str | None) -> None:
         await asyncio.create_task(ctx.report_progress(done, total, message), context=here.copy())
@@ -261,7 +260,7 @@ def _caller(ctx: Context) -> Caller:
             notification = mcp_types.LoggingMessageNotification(params=message)
             await asyncio.create_task(ctx.send_notification(notification), context=here.copy())
 
-    return Caller(connection_of(session), request.headers if isinstance(request, Request) else {}, report, pass_log)
+    return Caller(connection_of(session), get_http_headers(include_all=True), report, pass_log)
 
 
 def _can_ask(ctx: Context) -> bool:
