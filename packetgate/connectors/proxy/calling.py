@@ -215,14 +215,16 @@ async def _wait_for_answer(ctx: Context, proposal: Proposal, recorder: Recorder,
     Only a client that takes progress reports, which keep its request alive, waits for a person.
     """
     answers, session = recorder.answers, proposal.facts.header.session_id
-    report, started = _progress_reporter(ctx), time.monotonic()
+    started = time.monotonic()
     patience = settings.answer_wait_s if _takes_progress(ctx) else 0.0
     step = 0.0
     while not await answers.wait(session, step):
         waited = time.monotonic() - started
         if waited >= patience and not answers.is_running(session):
             return
-        await report(waited, None, f"{proposal.calls[0].tool_name} waits for: {_answer_command(proposal, settings)}")
+        await ctx.report_progress(
+            waited, None, f"{proposal.calls[0].tool_name} waits for: {_answer_command(proposal, settings)}"
+        )
         step = HEARTBEAT_S if answers.is_running(session) else min(HEARTBEAT_S, patience - waited)
 
 

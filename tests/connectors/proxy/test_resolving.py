@@ -214,7 +214,6 @@ async def test_the_proxy_resolves_calls_and_leaves_no_trace(tmp_path: Path, kind
         assert offered.get(TOOL_RESOLUTION) == (None if kind == LEGACY else {})  # the SDK omits it in `initialize`
         tools = {tool.name: tool for tool in await client.list_tools()}
         assert {name for name, tool in tools.items() if TOOL_RESOLUTION in (tool.meta or {})} == {"base__ask_sql"}
-        assert tools["base__ask_sql"].annotations.destructive_hint  # type: ignore[union-attr]
         assert await resolve(client, "base__ask_sql", sql="SELECT 1") == READS
         assert await resolve(client, "base__ask_sql", sql="DROP TABLE rows") == CHANGES
         for name, arguments, error in [

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import pytest
 from mcp.shared.auth import OAuthClientInformationFull
 from support.oauth_server import SCOPES, Guarded, guarded_server
+from support.scripted_openai import free_port
 
 from packetgate.state.errors import LostCallError, ServerError
 from packetgate.state.redaction import redacted
@@ -194,7 +195,8 @@ async def test_how_packetgate_is_registered(
 ):
     monkeypatch.setenv("HAND_SECRET", "s3cret-by-hand")
     async with guarded_server() as guarded:
-        provider, address = guarded.provider, "http://localhost:18765/callback"
+        port = free_port()
+        provider, address = guarded.provider, f"http://localhost:{port}/callback"
         known = {"redirect_uris": [address], "scope": " ".join(SCOPES)}
         by_hand = {"client_secret": "s3cret-by-hand", "token_endpoint_auth_method": "client_secret_post"}
         provider.clients["by-hand"] = OAuthClientInformationFull(client_id="by-hand", **known, **by_hand)
@@ -202,7 +204,7 @@ async def test_how_packetgate_is_registered(
             client_id=DOCUMENT, token_endpoint_auth_method="none", **known
         )
         provider.metadata = {"client_id_metadata_document_supported": supports_documents}
-        config = config_of(guarded, oauth={"callback_port": 18765, **oauth} if oauth else {})
+        config = config_of(guarded, oauth={"callback_port": port, **oauth} if oauth else {})
         login = await log_in(config, tmp_path / "logins", guarded.browse)
         assert (login.client.client_id == client) if client else guarded.paths("/register") == [{}]
         assert guarded.paths("/token")[0].get("client_secret") == secret
