@@ -36,6 +36,7 @@ from packetgate.gate.journal import (
     Entry,
     Journal,
     entry_for,
+    read_entry,
     turn_opened,
 )
 from packetgate.gate.proposal import Proposal
@@ -143,6 +144,11 @@ class Gate:
             gated.append(gated_call(call, review, facts.settings, can_ask=facts.can_ask))
         if facts.renames_calls:
             gated = [call if call.risk is Risk.READ else await self._with_unfinished_run(call, facts) for call in gated]
+        approvals = _approvals_without_question(gated, facts)
+        proposal = Proposal(facts, tuple(gated), corrections=corrections, approvals=tuple(approvals))
+        if proposal.is_plain_read and proposal.approved:
+            return proposal
+        proposal = replace(proposal, approvals=())
         proposed = [
             entry_for(
                 facts.header, "call_proposed", call.call_id, call.model_dump(mode="json", include=_PROPOSED_FIELDS)
@@ -150,9 +156,7 @@ class Gate:
             for call in gated
         ]
         opened = [turn_opened(facts.header, facts.words)] if facts.renames_calls else []
-        proposal = Proposal(facts, tuple(gated), corrections=corrections, entries=(*opened, *proposed))
-        approvals = _approvals_without_question(gated, facts)
-        return await self.ask(proposal.with_approvals(*approvals) if approvals else proposal)
+        return await self.ask(replace(proposal, entries=(*opened, *proposed)).with_approvals(*approvals))
 
     async def ask(self, proposal: Proposal) -> Proposal:
         """Return the proposal with previews of its waiting calls, and with a question about them."""
@@ -227,8 +231,11 @@ class Gate:
         if not facts.can_ask:
             unasked = ToolExecutionStatus.SKIPPED, "nobody can be asked"
             ended = [call.with_decision(*unasked) if call.status.awaits_user else call for call in ended]
-        proposal = proposal.with_calls(ended)
+        is_plain_read, proposal = proposal.is_plain_read, proposal.with_calls(ended)
         for call in ended:
+            if is_plain_read:
+                proposal = proposal.with_entries(read_entry(call, facts.header, facts.words))
+                continue
             event = "call_unfinished" if call.status.awaits_user else f"call_{call.status}"
             proposal = proposal.with_events(event, [call], error_line(call))
         return proposal
@@ -326,6 +333,8 @@ class Gate:
             by_grant = approval is not None and bool(approval.grant_id)
             if may_run(call, facts, is_approved=approval is not None, by_grant=by_grant):
                 log = CallLog(call, header, spec, approval.question_id if approval else "", journal)
+                if proposal.is_plain_read:  # a repeated one has another id, so there is nothing to continue
+                    return await _send(call, _sent_params(log), execute, header.session_id)
                 return await self._run_once(log, execute, approval.grant_id if approval else "")
             if spec.has_dry_run:
                 return await _send(call, {**call.params, "dry_run": True}, execute, header.session_id, dry_run=True)
@@ -371,7 +380,7 @@ class Gate:
 
         The call does not run if the journal has its end, or the start of a write whose end is unknown.
         """
-        call, spec, header = log.call, log.spec, log.header
+        call, header = log.call, log.header
         while True:
             log = await log.read()
             if log.end is not None:
@@ -384,13 +393,9 @@ class Gate:
                 raise CallRefusedError(message, code=Code.GRANT_OVER)
             if await log.start():
                 break
-        params, name = {**call.params}, spec.key_parameter
-        if name and not params.get(name):
-            params[name] = log.idempotency_key
-        if spec.has_dry_run:
-            params["dry_run"] = False
         try:
-            end = await _send(call, params, execute, header.session_id, idempotency_key=log.idempotency_key)
+            key = log.idempotency_key
+            end = await _send(call, _sent_params(log), execute, header.session_id, idempotency_key=key)
         except PausedCallError as paused:
             if paused.result is None:
                 await log.pause()
@@ -506,6 +511,16 @@ def _mark(call: ToolCall, facts: Facts) -> Entry:
 def _mark_digest(call: ToolCall, facts: Facts) -> str:
     spec, header = facts.catalogue[call.tool_name], facts.header
     return digest_of([header.origin, header.person, call_digest(call, spec)])
+
+
+def _sent_params(log: CallLog) -> dict[str, Any]:
+    """Return the arguments of a run, with the key by which the server knows a retry, and without a dry run."""
+    params, name = {**log.call.params}, log.spec.key_parameter
+    if name and not params.get(name):
+        params[name] = log.idempotency_key or log.call.call_id
+    if log.spec.has_dry_run:
+        params["dry_run"] = False
+    return params
 
 
 async def _send(

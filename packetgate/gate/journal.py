@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import JsonValue
 
 from packetgate.state.base import now
+from packetgate.state.printing import shorten
 from packetgate.state.routing import Risk, ToolCall, ToolResult
 from packetgate.state.sections import Header
 from packetgate.state.transitions import ToolExecutionStatus
@@ -20,8 +21,12 @@ CALL_MARKED = "call_marked"
 """Event that stores the newest run of a proxy call under the digest of the call."""
 STARTED = "call_started"
 ENDED = "call_ended"
+READ = "call_read"
+"""Event of a read that a client chose and nobody had to approve: its only entry."""
 PAUSED = "call_paused"
 """Event of a run that the tool interrupted to ask something: the next run goes on with the answer."""
+_MAX_READ_CHARS = 500
+"""Characters of the output of a client's read that its entry holds."""
 CALL_REVIEWED = "call_reviewed"
 QUESTION_SHOWN = "question_shown"
 """Event of a question at an interrupt, with the digest of its call: a reply counts only for this digest."""
@@ -59,6 +64,22 @@ def entry_for(
 ) -> Entry:
     """Return the entry of an event in the turn of `header`."""
     return Entry(event, header.session_id, header.packet_id, call_id, detail or {}, key, is_durable)
+
+
+def read_entry(call: ToolCall, header: Header, request: str) -> Entry:
+    """Return the only entry of a client's read: who asked for what, and how it ended."""
+    who: dict[str, JsonValue] = {"channel": header.origin, "person": header.person, "request": request}
+    result: dict[str, JsonValue] = (
+        {"output": shorten(call.result.output, _MAX_READ_CHARS), "error": call.result.error} if call.result else {}
+    )
+    detail: dict[str, JsonValue] = {
+        **who,
+        "tool": call.tool_name,
+        "params": call.params,
+        "status": call.status.value,
+        "result": result,
+    }
+    return entry_for(header, READ, call.call_id, detail)
 
 
 def turn_opened(header: Header, request: str) -> Entry:

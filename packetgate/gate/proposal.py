@@ -9,7 +9,7 @@ from packetgate.gate.journal import Entry, entry_for
 from packetgate.gate.questions import preview_of
 from packetgate.gate.remembering import remember_offers
 from packetgate.state.base import Section, now
-from packetgate.state.routing import Correction, ToolCall
+from packetgate.state.routing import Correction, Risk, ToolCall
 from packetgate.state.sections import Approval, ApprovalOutcome, AskedCall, OpenQuestion
 from packetgate.state.transitions import ToolExecutionStatus
 
@@ -48,6 +48,12 @@ class Proposal:
     def approved(self) -> tuple[ToolCall, ...]:
         """The calls that run next."""
         return tuple(call for call in self.calls if call.status is ToolExecutionStatus.APPROVED)
+
+    @property
+    def is_plain_read(self) -> bool:
+        """Whether a client chose the calls, and all are reads that nobody was asked about and no rule had to allow."""
+        was_decided = self.question or self.approvals or self.waiting
+        return self.facts.renames_calls and not was_decided and all(call.risk is Risk.READ for call in self.calls)
 
     @property
     def stored(self) -> StoredProposal:

@@ -9,6 +9,7 @@ import contextvars
 import json
 import time
 from collections.abc import Collection, Coroutine
+from functools import partial
 from typing import Any, TypeVar, get_args
 
 import anyio
@@ -24,7 +25,7 @@ from packetgate.connectors.proxy.recording import Recorder
 from packetgate.connectors.proxy.results import MAX_EVENT_BYTES, call_result
 from packetgate.connectors.proxy.sessions import ProxySession
 from packetgate.connectors.shell_commands import command_anywhere, preferences_hint
-from packetgate.gate.facts import RequestedCall
+from packetgate.gate.facts import SHORT_CHARS, RequestedCall
 from packetgate.gate.proposal import Proposal
 from packetgate.gate.questions import approval_payload
 from packetgate.graph.settings import Settings
@@ -111,18 +112,20 @@ async def _run_call(
     is_listed = call.tool_name in {*(listed_names or ()), *(entry.tool_name for entry in session.palette)}
     weight = LISTED_WEIGHT if is_listed else SEARCHED_WEIGHT if call.tool_name in session.found_tools else NAMED_WEIGHT
     use = agent_use(call, session.query, session.palette, weight, proposal.facts.header)
-    gateway.recorder.queue_record(session.packet(proposal), use, proposal.entries)
+    packet = None if proposal.is_plain_read else session.packet(proposal)
+    gateway.recorder.queue_record(proposal.facts.header, packet, use, proposal.entries)
     limit = MAX_EVENT_BYTES if ctx.transport == "streamable-http" else None
-    is_meta = listed_names is None
-    return await asyncio.to_thread(
+    result = partial(
         call_result,
         proposal,
         gateway.results.file,
         limit,
         output_schema,
-        by_meta_tool=is_meta,
+        by_meta_tool=listed_names is None,
         settings=gateway.settings,
     )
+    is_short = not (call.result and call.result.attachments) and len(call.result_text) < SHORT_CHARS
+    return result() if is_short else await asyncio.to_thread(result)
 
 
 async def _decide_call(

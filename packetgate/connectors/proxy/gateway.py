@@ -86,6 +86,11 @@ class Gateway:
     parked_calls: BoundedDict[str, Proposal] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
     """Calls whose question is answered outside the client, by a digest of session, tool and arguments."""
 
+    _allowed: BoundedDict[tuple[str, ...], tuple[Catalogue, Catalogue]] = field(
+        default_factory=lambda: BoundedDict(MAX_PENDING)
+    )
+    """By the patterns of allowed tools: the servers' tools, and those of them that may be used."""
+
     def __post_init__(self) -> None:
         self.labels = ClientLabels(self.gate.journal)
 
@@ -164,8 +169,12 @@ class Gateway:
     async def _allowed_tools(self, settings: RoutingContext) -> Catalogue:
         """Return the tools of the connected servers that a client may use. Starting servers are not awaited."""
         self.hub.maintain_servers()
-        await self.hub.current_catalogue()
-        return await asyncio.to_thread(lambda: AllowedTools(self.hub, settings, PROXY).last_catalogue)
+        catalogue, patterns = await self.hub.current_catalogue(), settings.allowed_tools
+        of, allowed = self._allowed.get(patterns, (None, catalogue))
+        if of is not catalogue:
+            allowed = await asyncio.to_thread(lambda: AllowedTools(self.hub, settings, PROXY).last_catalogue)
+            self._allowed[patterns] = catalogue, allowed
+        return allowed
 
     def request_client(self) -> str:
         """Return the client of the current request."""
@@ -217,7 +226,7 @@ class Gateway:
 
     async def tool_list(self, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
         """Return a session's tool list."""
-        if await asyncio.to_thread(is_small, catalogue, session.settings):
+        if is_small(catalogue, session.settings):
             return all_entries(catalogue)
         chosen = tuple(entry for entry in session.palette if entry.tool_name in catalogue)
         if chosen and not is_sessionless(get_context()):

@@ -97,9 +97,11 @@ def palette_request(words: str, settings: RoutingContext, catalogue: Catalogue, 
 
 
 def is_small(catalogue: Catalogue, settings: RoutingContext) -> bool:
-    """Whether a catalogue is small enough to list completely. Blocking."""
-    if len(catalogue) > min(settings.palette_size, MAX_UPSTREAM):
-        return False
+    """Whether a catalogue is small enough to list completely."""
+    return len(catalogue) <= min(settings.palette_size, MAX_UPSTREAM) and catalogue.derived(_has_few_tokens)
+
+
+def _has_few_tokens(catalogue: Catalogue) -> bool:
     spent = 0
     for spec in catalogue.values():
         spent += ESTIMATE.count(compact_json([spec.listed_name, spec.full, spec.input_schema]))

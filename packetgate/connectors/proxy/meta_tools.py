@@ -63,7 +63,7 @@ def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
             context_id, session = gateway.sessions.open_context(session)
         session.query, session.palette, session.has_own_words = query, palette, has_own_words
         session.has_results = False
-        small = await asyncio.to_thread(is_small, catalogue, session.settings)
+        small = is_small(catalogue, session.settings)
         if context_id is None and not small:
             await ctx.send_notification(mcp_types.ToolListChangedNotification())
         best = sorted(palette, key=lambda entry: -entry.score)[:MIN_CONTEXT_TOOLS]

@@ -25,6 +25,7 @@ from packetgate.ranking.learning import ConfirmedUse
 from packetgate.ranking.store import delete_old_uses, store_use
 from packetgate.state.channels import PROXY
 from packetgate.state.packet import CognitionPacket
+from packetgate.state.sections import Header
 from packetgate.toolsets.servers.hub import McpHub
 
 DATABASE_PATIENCE_S = 3.0
@@ -73,20 +74,26 @@ class Recorder:
     def __init__(self, sessions: Sessions, store: BaseStore | None, journal: Journal, answers: RecordedAnswers) -> None:
         """`store` holds what is learned; None if the settings learn nothing."""
         self._sessions, self.store, self._journal, self.answers = sessions, store, journal, answers
-        self._waiting: asyncio.Queue[tuple[CognitionPacket, ConfirmedUse | None, tuple[Entry, ...]]]
+        self._waiting: asyncio.Queue[tuple[Header, CognitionPacket | None, ConfirmedUse | None, tuple[Entry, ...]]]
         self._waiting = asyncio.Queue(MAX_WAITING)
         self._parked: set[str] = set()
         """Ids of parked packets. The turn that runs the answer records these packets."""
 
-    def queue_record(self, packet: CognitionPacket, use: ConfirmedUse | None, entries: tuple[Entry, ...]) -> None:
-        """Queue the packet of an ended call, its use and its journal entries."""
-        if packet.header.packet_id in self._parked:
-            self._parked.discard(packet.header.packet_id)
+    def queue_record(
+        self,
+        header: Header,
+        packet: CognitionPacket | None,
+        use: ConfirmedUse | None,
+        entries: tuple[Entry, ...],
+    ) -> None:
+        """Queue the packet of an ended call, if it is to be kept, its use and its journal entries."""
+        if header.packet_id in self._parked:
+            self._parked.discard(header.packet_id)
             return
         try:
-            self._waiting.put_nowait((packet, use, entries))
+            self._waiting.put_nowait((header, packet, use, entries))
         except asyncio.QueueFull:
-            log.warning("packet %s is not recorded: too many calls at once", packet.header.packet_id)
+            log.warning("packet %s is not recorded: too many calls at once", header.packet_id)
 
     async def park(self, packet: CognitionPacket) -> None:
         """Store a call that waits for an answer in its own thread, where `packetgate answer` finds it."""
@@ -114,16 +121,16 @@ class Recorder:
             while not self._waiting.empty():
                 ended.append(self._waiting.get_nowait())
             try:
-                await self._journal.record(*(entry for _, _, entries in ended for entry in entries))
+                await self._journal.record(*(entry for *_, entries in ended for entry in entries))
             except Exception:
                 log.exception("the journal could not be written")
-            for packet, use, _ in ended:
-                header = packet.header
+            for header, packet, use, _ in ended:
                 try:
                     if self.store is not None and use is not None:
                         await store_use(self.store, header, f"{header.packet_id}-0", use)
-                    config = self._sessions.config(header.session_id)
-                    await self._sessions.graph.aupdate_state(config, _sections(packet), as_node=LAST_STAGE)
+                    if packet is not None:
+                        config = self._sessions.config(header.session_id)
+                        await self._sessions.graph.aupdate_state(config, _sections(packet), as_node=LAST_STAGE)
                 except Exception:
                     log.exception("packet %s could not be recorded", header.packet_id)
                 finally:

@@ -71,6 +71,13 @@ def _text(row: JournalRow, detail: Any) -> str:
             return f"asked the user (question {detail['question_id'][:8]}), until {until}. {problem}"
         case "call_started":
             return f"started {tool}, attempt {detail['attempt']}, call {row.call_id[:8]}"
+        case "call_read":
+            asked = f"for: {detail['request']}" if detail["request"] else ""
+            by = " ".join(filter(None, (detail["channel"], detail["person"])))
+            params = json.dumps(detail["params"], ensure_ascii=False)
+            result = detail["result"]
+            end = result.get("error") or result.get("output") or "(nothing)"
+            return f"read, by {by}: {tool} {params}: {detail['status']}: {end} {asked}"
         case "call_ended":
             result = detail["result"]
             return f"{detail['status']}: {tool}: {result.get('error') or result.get('output') or '(nothing)'}"

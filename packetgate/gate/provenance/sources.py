@@ -3,11 +3,13 @@
 import json
 import re
 from bisect import bisect_left, bisect_right
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from packetgate.gate.provenance.own_words import UserWords
 from packetgate.state.origins import FlowLabel
@@ -218,27 +220,50 @@ def sources_in_calls(calls: Iterable[ToolCall], user: UserWords) -> list[OutputF
     found: list[list[OutputField | FreeText]] = []
     listed, given = set[str](), set[str]()
     for call in calls:
-        arguments = [*keys_in(call.params), *(str(leaf.value) for leaf in leaves(call.params))]
-        given |= {
-            host for text in arguments if text not in listed for host in hosts_in(text) if not user.domain_of(host)
-        }
+        read = _read_call(call, user)
+        given |= {host for text, hosts in read.hosts if text not in listed for host in hosts}
         sources = [
             source
-            for source in (_all_sources_in(call, user) if call.result else ())
-            if not (isinstance(source, OutputField) and _is_in_arguments(source, arguments, given))
+            for source, hosts in read.sources
+            if not any(host == one or host.endswith(f".{one}") for host in hosts for one in given)
         ]
         listed |= {one.written for one in sources if isinstance(one, OutputField) and one.listed_for is not None}
         found.insert(0, sources)
     return [source for sources in found for source in sources]
 
 
-def _is_in_arguments(output: OutputField, arguments: Iterable[str], given: set[str]) -> bool:
-    """Return whether a field is an address that stands in the arguments, or whose host does."""
-    if not ("://" in output.text or is_address(output.text)):
-        return False
-    hosts = set[str]() if is_mail(output.text) else hosts_in(output.written)
-    is_given = any(host == one or host.endswith(f".{one}") for host in hosts for one in given)
-    return is_given or output.text in fold_text("\n".join(arguments))
+class _ReadCall(NamedTuple):
+    """What a call's arguments and its result hold."""
+
+    hosts: list[tuple[str, set[str]]]
+    """The arguments with a host that the user did not name, and these hosts."""
+    sources: list[tuple[OutputField | FreeText, set[str]]]
+    """Fields and texts, without addresses that stand in the arguments, and the hosts of fields that are addresses."""
+
+
+_MAX_READ = 100
+_read_calls: OrderedDict[tuple[int, str], tuple[ToolCall, _ReadCall]] = OrderedDict()
+"""By the `id` of a call and the user's words, what was read last. As the call is kept, its id stays its own."""
+
+
+def _read_call(call: ToolCall, user: UserWords) -> _ReadCall:
+    """Return what a call holds. It is read once, though the values of all later calls of a session are traced to it."""
+    key = id(call), user.text
+    known = _read_calls.get(key)
+    if known is None:
+        texts = [*keys_in(call.params), *(str(leaf.value) for leaf in leaves(call.params))]
+        hosts = ((text, {host for host in hosts_in(text) if not user.domain_of(host)}) for text in texts)
+        arguments, sources = fold_text("\n".join(texts)), list[tuple[OutputField | FreeText, set[str]]]()
+        for source in _all_sources_in(call, user) if call.result else ():
+            if not (isinstance(source, OutputField) and ("://" in source.text or is_address(source.text))):
+                sources.append((source, set()))
+            elif source.text not in arguments:
+                sources.append((source, set() if is_mail(source.text) else hosts_in(source.written)))
+        known = _read_calls[key] = call, _ReadCall([one for one in hosts if one[1]], sources)
+        if len(_read_calls) > _MAX_READ:
+            with suppress(KeyError):  # another thread was faster
+                _read_calls.popitem(last=False)
+    return known[1]
 
 
 def _all_sources_in(call: ToolCall, user: UserWords) -> Iterator[OutputField | FreeText]:
