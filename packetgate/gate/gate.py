@@ -439,7 +439,10 @@ class Gate:
         return proposal.with_calls(failed), ends
 
     async def _with_unfinished_run(self, call: ToolCall, facts: Facts) -> ToolCall:
-        """Return a change as waiting if this client's earlier, equal change has no recorded end."""
+        """Return a change as waiting if this client's earlier, equal change has no recorded end.
+
+        A question says when an equal change has run: the client may repeat it because it did not get the result.
+        """
         if not (call.status.awaits_user or call.status is ToolExecutionStatus.APPROVED):
             return call
         rows = await self.journal.call_entries("", _mark_digest(call, facts))
@@ -448,6 +451,11 @@ class Gate:
             return call
         rows = await self.journal.call_entries(str(run["packet"]), str(run["call"]))
         started: list[datetime] = [row.at for row in rows if row.entry.event == STARTED]
+        ended = [row for row in rows if row.entry.event == ENDED]
+        if ended and call.status.awaits_user:
+            end = f"an equal call ran at {ended[-1].at:%Y-%m-%d %H:%M:%S} UTC and ended as"
+            why = f"{call.review_reasoning}; {end} {ended[-1].entry.detail['status']}"
+            return call.changed(review_reasoning=why.removeprefix("; "))
         if not started or any(row.entry.event in {ENDED, PAUSED} for row in rows):
             return call
         if call.status.awaits_user:

@@ -51,6 +51,11 @@ async def test_an_approved_write_runs_and_is_journaled(tmp_path: Path, kind: Pro
         assert await events(talk.gateway) == ["call_proposed", "call_approved", "call_started", "call_ended"]
         assert not (await talk.call("ledger.add_entry", text="y")).is_error
         assert (len(talk.asked), written) == (2, ["x", "y"])
+        assert not (await talk.call("ledger.add_entry", text="y")).is_error
+        assert ["an equal call ran at 2" in asked and "ended as executed" in asked for asked in talk.asked[1:]] == [
+            False,
+            True,
+        ]
 
 
 @pytest.mark.parametrize("reading_s", [0, READING_S + 0.1])
