@@ -36,9 +36,12 @@ def bind_socket(host: str, port: int) -> socket.socket:
     """Return a bound socket. Raise ConfigError if the address cannot be bound."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family)
+        listening = socket.create_server((host, port), family=family)
     except OSError as error:
         raise ConfigError(f"--host {host} --port {port}: cannot bind: {error.strerror or error}") from error
+    # its connections inherit that; asyncio sets it only for sockets that name their protocol
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
 
 
 async def serve_app(app: ASGIApp, listening: socket.socket) -> None:

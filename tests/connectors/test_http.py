@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -127,6 +128,13 @@ async def test_a_body_that_goes_on_after_the_answer_is_closed() -> None:
 
 
 @pytest.mark.usefixtures("short_deadlines")
+def test_an_answer_in_parts_is_sent_at_once():
+    with http.bind_socket("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 async def test_a_silent_connection_after_an_answer_is_closed() -> None:
     async with server() as port:
         said = await exchange(port, HEAD + b"Content-Length: 1\r\n\r\nx", b"P", pause_s=0.05)
