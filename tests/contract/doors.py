@@ -371,7 +371,8 @@ class _ProxyDoor:
         told = []
         for step in steps:
             told += await asyncio.gather(*(self._call(client, name, args) for name, args in step))
-        return Outcome(self.office.made[before:], self.asked, "\n".join(told), waits=self.waits)
+        is_parked = any("This proxy then runs the call" in text for text in told)
+        return Outcome(self.office.made[before:], self.asked, "\n".join(told), waits=self.waits or is_parked)
 
     async def resume(self, step: Step, words: str, answers: Sequence[Answer] = (), thread: str = "one") -> Outcome:
         return await self.turn(step, words=words, answers=answers, thread=thread)

@@ -24,7 +24,7 @@ async def open_proxy(
     server: FastMCP[Any], home: Path, settings: dict[str, Any], policy: Path | None, *, trusted: bool
 ) -> AsyncIterator[FastMCP[Any]]:
     """Open the proxy before one server, with its database in a folder."""
-    own, entry = Settings(home=home), ServerConfig(server.name, {"trusted": trusted})
+    own, entry = Settings(home=home, answer_wait_s=0), ServerConfig(server.name, {"trusted": trusted})
     connection = Connection(entry, lambda: FastMCPTransport(server), keep=result_store(own).keep)
     async with (
         McpHub([connection], preferences=load_preferences(policy)) as hub,

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from contract.doors import ALL, LIBRARY, MIDDLEWARE, PROXY, ROUTERS, Setup, open_door
+from contract.doors import ALL, GATES, LIBRARY, MIDDLEWARE, PROXY, ROUTERS, Setup, open_door
 from contract.office import LONG, MAIL, SECRET, Office
 from contract.rows import RUNS, Row, check, each, find, request, through
 
@@ -16,8 +16,9 @@ TOLD = [
     Row("a failed call is stated with its error", WEATHER, RUNS, "the weather station burned down"),
     Row("a secret in a result is not told", request("Read the settings", ("read_settings", {})), RUNS, "colour = blue",
         does_not_say=SECRET),
-    Row("a long result is cut, and says so", LOG, RUNS, "[cut", does_not_say=LONG[-200:]),
-    Row("a long result has a handle", LOG, RUNS, "read_result with handle", doors=[PROXY]),
+    Row("a long result is cut, and says so", LOG, RUNS, "[cut", does_not_say=LONG[-200:],
+        doors=[door for door in GATES if door != PROXY]),
+    Row("a long result is whole", LOG, RUNS, LONG[-200:], doors=[PROXY]),
 ]  # fmt: skip
 
 

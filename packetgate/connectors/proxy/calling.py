@@ -169,7 +169,7 @@ async def _after_elicitation(
     is_refused = isinstance(result, MCPError) or (
         isinstance(result, mcp_types.ElicitResult) and result.action != "accept"
     )
-    if is_refused and (isinstance(result, MCPError) or time.monotonic() - asked_at < READING_S):
+    if is_refused and time.monotonic() - asked_at < READING_S:
         await gateway.answer(proposal, _skip_reply("the client refused the question before a person could read it"))
         return await _decide_outside_client(gateway, ctx, requested, session)
     return await gateway.answer(proposal, _reply_from(result, proposal))
@@ -199,7 +199,7 @@ async def _decide_outside_client(
         proposal = await recorder.current(proposal)
     is_open = proposal is not None and not proposal.calls[0].status.is_final
     if proposal is None or (is_open and proposal.question is not None and proposal.question.has_expired):
-        proposal = await gateway.propose(requested, session, own_session=True)
+        proposal = await gateway.propose(requested, session, own_session=True, can_ask=_can_ask(ctx))
         if proposal.question is None:
             return proposal
         await recorder.park(session.packet(proposal))

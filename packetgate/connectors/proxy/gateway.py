@@ -114,11 +114,14 @@ class Gateway:
         except PacketgateError as error:
             log.warning("the labels of client %s were not recorded: %s", session.client, error)
 
-    async def propose(self, requested: RequestedCall, session: ProxySession, *, own_session: bool = False) -> Proposal:
+    async def propose(
+        self, requested: RequestedCall, session: ProxySession, *, own_session: bool = False, can_ask: bool = True
+    ) -> Proposal:
         """Wait for the server of a call, and return the call as the gate decided it.
 
         Args:
-            own_session: nobody can be asked during the request, so a call that may need an answer gets a new session.
+            own_session: nobody is asked during the request, so a call that may need an answer gets a new session.
+            can_ask: whether the client has a way to ask, so that a doubtful read is worth a question.
 
         Raises:
             CallRefusedError: the tool does not exist, an argument is invalid, or the call would change something.
@@ -130,7 +133,7 @@ class Gateway:
         call, repairs = await self.gate.request(requested, facts)
         if own_session and (call.risk is not Risk.READ or call.is_flagged or catalogue[call.tool_name].rules):
             facts = session.facts(catalogue, own_session=True)
-        doubt = partial(doubt_first_call, facts=facts, asks_about_reads=not own_session)
+        doubt = partial(doubt_first_call, facts=facts, asks_about_reads=can_ask)
         proposal = await self.gate.propose(
             (call,), facts, corrections=repairs, doubt=None if session.has_results else doubt
         )
