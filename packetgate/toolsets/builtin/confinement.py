@@ -42,6 +42,17 @@ class Confinement:
     temporary: Path | None = None
     """A writable folder that is removed afterwards."""
 
+    def __post_init__(self) -> None:
+        """Replace `..` and links, by which a folder would stand beside what is hidden in it. Blocking."""
+        real = [path.resolve() for path in (*self.reads, *self.writes)]
+        for name in ("reads", "writes"):
+            paths: tuple[Path, ...] = getattr(self, name)
+            # a link is followed in the sandbox if its folder is there, else the path leads to the same place as outside
+            links = [path for path in paths if ".." not in path.parts and not _is_within(path, real)]
+            object.__setattr__(self, name, tuple(dict.fromkeys([*(path.resolve() for path in paths), *links])))
+        if ".." in self.folder.parts:
+            object.__setattr__(self, "folder", self.folder.resolve())
+
     @contextmanager
     def wrapper(self, program: str, environment: Mapping[str, str]) -> "Iterator[Wrapper]":
         """Yield what confines a program. Blocking."""
@@ -61,7 +72,7 @@ class Confinement:
         mounts[Path("/tmp")] = ("--tmpfs",)  # noqa: S108 - a folder of the sandbox
         mounts |= {Path("/proc"): ("--proc",), Path("/dev"): ("--dev",)}
         mounts |= {path: ("--ro-bind-try", str(path)) for path in _KERNEL}
-        has_own_home = not _is_within(user_home, (*self.reads, *self.writes))
+        has_own_home = not _is_within(user_home.resolve(), (*self.reads, *self.writes))
         if has_own_home:
             mounts[user_home] = ("--bind", str(self.home)) if self.home else ("--tmpfs",)
         resolver = Path(os.path.realpath("/etc/resolv.conf"))
@@ -71,6 +82,7 @@ class Confinement:
         mounts |= {path: ("--ro-bind-try", str(path)) for path in outside if path not in self.writes}
         mounts |= {path: ("--bind-try", str(path)) for path in self.writes}
         bound = [path for path, (_, *source) in mounts.items() if source and not (has_own_home and path == user_home)]
+        real = {path: path.resolve() for path in bound}
         for path in left.protected:
             for folder in path.parents if path in left.pinned else ():  # as mount points, they cannot be renamed
                 if any(folder != top and folder.is_relative_to(top) for top in self.writes):
@@ -79,8 +91,10 @@ class Confinement:
         hidden = [Path("/etc", name) for name in _NAMES["hidden_etc"]]
         hidden += [user_home / name for name in (() if has_own_home else _NAMES["hidden"])]
         for path in [*hidden, *([self.data] if self.data else ())]:
-            if _is_within(path, bound) and path.exists() and not path.is_symlink():
-                mounts[path] = ("--tmpfs",) if path.is_dir() else ("--ro-bind", os.devnull)
+            for top, source in real.items() if path.exists() else ():
+                if (hidden_path := path.resolve()).is_relative_to(source):
+                    shown = top / hidden_path.relative_to(source)
+                    mounts[shown] = ("--tmpfs",) if path.is_dir() else ("--ro-bind", os.devnull)
         start = self.folder if _is_within(self.folder, bound) else user_home
         by_depth = sorted(mounts.items(), key=lambda mount: len(mount[0].parts))
         return [

@@ -172,9 +172,9 @@ def server_confinement(
     if not user_home.is_relative_to(start):
         writes.append(start)
     private = [one.resolve() for one in (homes, settings.data) if one]
-    reads, writes = (
-        [path for path in paths if path == start or not is_within(path, private)] for paths in (reads, writes)
-    )
+    if is_within(start, private):
+        raise ServerError('its folder is in Packetgate\'s data folder: give its entry another "cwd"')
+    reads, writes = ([path for path in paths if not is_within(path, private)] for paths in (reads, writes))
     if wanted == "read-only":
         reads, writes = [*reads, *writes], []
     home = homes / f"{'registered.' if launch else ''}{name}-{digest_of(command)[:12]}"

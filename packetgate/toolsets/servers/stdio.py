@@ -160,7 +160,7 @@ class LoggedTransport(ClientTransport):
     def _wrapper(self, confinement: Confinement) -> Iterator[Wrapper]:
         """Yield what confines the server. Blocking."""
         program = self._command[0]
-        in_folder = str(Path(self._cwd or "", program)) if os.sep in program else program
+        in_folder = os.path.join(self._cwd or ".", program) if os.sep in program else program  # noqa: PTH118 - keeps `./`
         if shutil.which(in_folder, path=self._env.get("PATH")) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
         with ExitStack() as stack:

@@ -187,6 +187,40 @@ async def test_a_package_that_a_stopped_start_left_half_installed_is_removed(hom
     assert states == ["connecting", "ready", "failed"], "the third start finds the package as it was left"
 
 
+@pytest.mark.parametrize(
+    ("args", "entry"),
+    [
+        ([".."], {}),
+        (["./up"], {}),
+        (["../work/../.local/share/packetgate/.."], {}),
+        ([], {"sandbox": [".."]}),
+        ([], {"sandbox": ["up"]}),
+        ([], {"env": {"ROOT": "../work/.."}}),
+        ([], {"cwd": "up/work"}),
+    ],
+)
+async def test_a_folder_written_as_a_detour_opens_nothing_hidden(
+    home: Path, work: Path, args: list[str], entry: dict[str, Any]
+):
+    (work / "server.py").write_text(SAVING)
+    (work / "up").symlink_to("..")
+    hidden = [home / name for name in SECRETS if name != ".bash_history"] + [data_of(home) / "packetgate.db"]
+    async with sandboxed(data_of(home), sys.executable, str(work / "server.py"), *args, **entry) as hub:
+        for path in hidden:
+            for name in (str(path), f"{work}/up/{path.relative_to(home)}"):
+                await hub.call("it.save", {"path": name})
+    assert [path.read_text() for path in hidden] == ["SECRET"] * len(hidden)
+
+
+async def test_a_program_beside_the_server_is_found_and_its_folder_is_not_the_data_folder(home: Path, work: Path):
+    (work / "run").write_text(f"#!{sys.executable}\n{SAVING}")
+    (work / "run").chmod(0o755)
+    async with sandboxed(data_of(home), "./run") as hub:
+        assert (await hub.call("it.save", {"path": "new.txt"})).success
+    async with sandboxed(data_of(home), str(work / "run"), cwd=str(data_of(home))) as hub:
+        assert "in Packetgate's data folder" in hub.health()[0].problem
+
+
 async def test_an_error_that_the_sandbox_may_cause_says_so(home: Path, work: Path):
     (work / "server.py").write_text(SAVING)
     async with sandboxed(data_of(home), sys.executable, "server.py") as hub:
