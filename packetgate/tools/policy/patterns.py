@@ -68,11 +68,6 @@ _COMMAND_ENDS = re.compile(r"[;|&\n()`{}]+")
 _SHELL_SPACE = re.compile(r"\$\{?ifs\}?|\s+")
 _COPY_PLACE = re.compile(r"()(?:[^/\\@]*@)?([^/\\@:]{2,}):(?!//)(.*)", re.DOTALL)
 _OPTION = re.compile(r"[^\w\s]{1,3}\w[\w-]*")
-_LAUNCHER = re.compile(
-    r"(?:sudo|doas|env|exec|eval|nohup|nice|time|timeout|command|builtin|xargs|busybox|(?:ba|da|z|k)?sh"
-    r"|-\S*|\w+=\S*|\d+\w?) "
-)
-"""A first word of a command that runs the rest, and what may stand between."""
 _PATTERN_PARTS = re.compile(r"\\.|\*\*|\*|[^*\\]+|\\", re.DOTALL)
 _AUTHORITIES = tuple(re.compile(rf"()?[/\\]*([^{end}]*)(.*)", re.DOTALL) for end in (r"/\\?#", "/?#", "/"))
 """An authority as WHATWG's URL standard, RFC 3986, and programs that look only for a slash read it."""
@@ -350,15 +345,16 @@ def _mailboxes(text: str) -> Iterator[str]:
 
 
 def _commands_in(text: str) -> Iterator[str]:
-    """Yield the commands of a line of a shell: without quotes, with single spaces, and with the bare program name."""
+    """Yield the commands that a line of a shell may run: without quotes, with single spaces and the bare program name.
+
+    Any word may be a program's name: many programs run the rest of their line, or a part of it.
+    """
     for command in {text, *_COMMAND_ENDS.split(_SHELL_SPACE.sub(" ", text.replace("\n", ";")))}:
         line = " ".join(re.sub(r"[\"'\\]", "", _SHELL_SPACE.sub(" ", command)).split())
         while line:
             program, space, rest = line.partition(" ")
-            line = f"{program.rpartition('/')[2]}{space}{rest}"
-            yield from (f"{program}{space}{rest}", line)
-            launcher = _LAUNCHER.match(line)
-            line = line[launcher.end() :] if launcher else ""
+            yield from (line, f"{program.rpartition('/')[2]}{space}{rest}")
+            line = rest
 
 
 def _resolve_links(path: str) -> str:

@@ -13,7 +13,7 @@ from urllib.parse import unquote_plus, urlsplit
 
 from packetgate.state.printing import printable
 from packetgate.state.routing import Risk, ToolCall
-from packetgate.tools.risk.command_lines import only_reads
+from packetgate.tools.risk.command_lines import is_queried, only_reads
 from packetgate.tools.risk.parameter_kinds import SAVE_NAMES, Kind, parameter_kinds, word_lists
 from packetgate.tools.risk.request_paths import names_change
 from packetgate.tools.risk.sql import UNREADABLE, change_in, looks_like_sql, risk_of_sql
@@ -230,7 +230,7 @@ def _text_reasons(spec: ToolSpec, value: _NamedValue, kind: Kind | Literal[""], 
         yield _Reason(Risk.WRITE, quotation)
     if not is_sql and (description := change_in(text, _languages_of(spec))):
         yield _Reason(Risk.WRITE, f"its `{name}` is {description}")
-    is_line = bool(value.words & _WORDS["command_lines"])
+    is_line = bool(value.words & _WORDS["command_lines"] or ("query" in value.words and is_queried(spec.upstream_name)))
     if _contains_code(plain, value.words) or (is_line and _is_changing_line(spec, value, plain)):
         yield _Reason(Risk.EXECUTE, quotation)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from packetgate.tools.text.words import words_of
 
 _STORED: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-_AROUND = frozenset("cli cmd command exec execute invoke read readonly run safe shell tool".split())
+_AROUND = frozenset("cli cmd command exec execute invoke query read readonly run safe shell tool".split())
 """Words of a tool's name beside the name of its program."""
 
 
@@ -20,6 +20,8 @@ class Program(NamedTuple):
     bare: frozenset[str]
     words: re.Pattern[str] | None
     options: frozenset[str]
+    queried: bool
+    """Whether a query of the program is a command line."""
 
     def only_reads(self, parts: Sequence[str]) -> bool:
         """Return whether a command line, without the program's name, has only subcommands and options that read."""
@@ -69,7 +71,7 @@ def _program(name: str) -> Program:
     pattern = row.get("words")
     options = f"{row.get('options', '')} {_STORED['every']['options']}"
     sets = [frozenset(text.split()) for text in (row.get("reads", ""), row.get("bare", ""), options)]
-    return Program(sets[0], sets[1], re.compile(pattern) if pattern is not None else None, sets[2])
+    return Program(sets[0], sets[1], re.compile(pattern) if pattern is not None else None, sets[2], "queried" in row)
 
 
 PROGRAMS = {name: _program(name) for name in _STORED if name != "every"}
@@ -89,3 +91,8 @@ def only_reads(tool: str, parts: Sequence[str]) -> bool | None:
         if not subcommands or (program.reads | program.bare) & {subcommands[0], "/".join(subcommands[:2])}:
             return program.only_reads([*subcommands, *parts[first == words[at] :]])
     return PROGRAMS[first].only_reads(parts[1:]) if first in PROGRAMS else None
+
+
+def is_queried(tool: str) -> bool:
+    """Return whether a query of a tool is a command line of its program."""
+    return any(word in PROGRAMS and PROGRAMS[word].queried for word in words_of(tool))

@@ -4,7 +4,7 @@ import re
 from urllib.parse import unquote
 
 from packetgate.tools.risk.parameter_kinds import word_lists
-from packetgate.tools.text.verbs import SURE_CHANGES, verb_kind
+from packetgate.tools.text.verbs import POSSIBLE_CHANGES, SURE_CHANGES, verb_kind
 from packetgate.tools.text.words import words_of
 
 _WORDS = word_lists("paths")
@@ -44,7 +44,10 @@ def _is_of_interface(name: str) -> bool:
 def _is_change(segment: str, *, is_last: bool, is_interface: bool) -> bool:
     stem, _, ending = segment.partition(".")
     known, is_script = words_of(stem), ending.casefold() in _WORDS["scripts"]
-    if not known or (ending and not is_script):
+    if ending and not is_script:  # perhaps a method, such as `chat.postMessage`
+        kind = verb_kind(next(iter(words_of(ending)), ""))
+        return is_interface and is_last and kind in SURE_CHANGES | POSSIBLE_CHANGES
+    if not known:
         return False
     if is_last and len(known) == 1 and known[0] in _WORDS["endings"]:
         return True

@@ -182,6 +182,9 @@ READINGS: dict[str, list[tuple[Any, str]]] = {
                 "sudo -n dd if=a",
                 "sh -c 'dd if=a'",
                 "A=1 timeout 5 dd if=a",
+                "find . -exec dd if={} +",
+                ">log dd if=a",
+                "while ssh host 'dd if=a'; do :; done",
             ),
         )
     ],
