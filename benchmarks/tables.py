@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.clients.agents.agent import FIGURES
 from benchmarks.clients.client import FEATURES
 from benchmarks.plots import FOLDER, PLOTS, drawn
 from benchmarks.real_models.together import REAL, WAYS, together
@@ -349,6 +350,16 @@ def clients(result: Result) -> Iterator[str]:
         yield _row(name, *works)
 
 
+def agents(result: Result) -> Iterator[str]:
+    """Yield how each agent behind the proxy did the task."""
+    yield from _head("agent", *FIGURES.values())
+    for line in (line for run in result.runs for line in run.printed):
+        cells = [str(line.get(name, NOT_THERE)) for name in FIGURES]
+        if "unavailable" in line:
+            cells[0] = f"not available: {line['unavailable']}"
+        yield _row(f"{line['name']} {line.get('version', '')}".strip(), *cells)
+
+
 NOT_THERE = "\N{EN DASH}"
 """Text of a cell if the client does not have the feature."""
 
@@ -371,6 +382,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
     "proxy": ("proxy", proxy),
     "proxy, listed": ("proxy", proxy_listed),
     "clients": ("clients", clients),
+    "agents": ("agents", agents),
     "safety": ("safety", safety),
     "safety, variants": ("safety", safety_variants),
     "safety, short": ("safety", safety_short),

@@ -2,6 +2,12 @@
 
 Asked of each: a first and a second turn, a write that waits for approval, the client's own tools and system prompt, and
 its background prompts. A client that cannot be installed says so.
+
+With --agents, drive agents behind `packetgate proxy` instead: codex, opencode, gemini-cli, the OpenAI Agents SDK,
+pydantic-ai, LangChain, mcp-use and smolagents. Each sets a context, reads a counter in the memory of a server, adds to
+it after an approval, and reads it again. Each line says: whether that works, or what failed first; how the write was
+approved; how often the agent called it, how often it ran, and in how many server processes; and the seconds from the
+first call of the write to its result.
 """
 
 import argparse
@@ -12,6 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.clients.agent_chat_ui import AGENT_CHAT_UI
+from benchmarks.clients.agents.agent import FIGURES, Agent
+from benchmarks.clients.agents.agent import measure as measure_agent
+from benchmarks.clients.agents.codex import CODEX_EXEC, CODEX_INTERACTIVE
+from benchmarks.clients.agents.gemini_cli import GEMINI_CLI
+from benchmarks.clients.agents.langchain_agent import LANGCHAIN
+from benchmarks.clients.agents.mcp_use import MCP_USE
+from benchmarks.clients.agents.openai_agents import OPENAI_AGENTS
+from benchmarks.clients.agents.opencode import OPENCODE as OPENCODE_AGENT
+from benchmarks.clients.agents.pydantic_ai import PYDANTIC_AI
+from benchmarks.clients.agents.smolagents import SMOLAGENTS
 from benchmarks.clients.client import FEATURES, Client, checked
 from benchmarks.clients.codex import CODEX
 from benchmarks.clients.llm_client import LLM
@@ -22,6 +38,10 @@ from benchmarks.clients.opencode import OPENCODE
 from benchmarks.clients.place import FILES, Place, UnavailableError
 
 CLIENTS: tuple[Client, ...] = (OPEN_WEBUI, OPENCODE, CODEX, OPENAI, LLM, AGENT_CHAT_UI)
+AGENTS: tuple[Agent, ...] = (
+    *(CODEX_EXEC, CODEX_INTERACTIVE, OPENCODE_AGENT, GEMINI_CLI),
+    *(OPENAI_AGENTS, PYDANTIC_AI, LANGCHAIN, MCP_USE, SMOLAGENTS),
+)
 
 
 def measure(client: Client, installed: Path) -> dict[str, Any]:
@@ -44,16 +64,20 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="benchmarks.clients", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--client", action="append", choices=[one.name for one in CLIENTS], help="only this one")
+    names = [*(one.name for one in CLIENTS), *(one.name for one in AGENTS)]
+    parser.add_argument("--agents", action="store_true", help="drive the agents instead of the chat clients")
+    parser.add_argument("--client", action="append", choices=[*dict.fromkeys(names)], help="only this client or agent")
     parser.add_argument("--folder", type=Path, help="where clients are installed and kept; by default they are removed")
     parser.add_argument("--json", action="store_true", help="print JSON, one line a client")
     given = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as temporary:
-        for client in CLIENTS:
-            if given.client and client.name not in given.client:
+        chosen: tuple[Agent | Client, ...] = AGENTS if given.agents else CLIENTS
+        for one in chosen:
+            if given.client and one.name not in given.client:
                 continue
-            folder = (given.folder or Path(temporary)).resolve() / client.name.replace(" ", "-").lower()
-            _show(measure(client, folder), as_json=given.json)
+            folder = (given.folder or Path(temporary)).resolve() / one.package.rpartition(" ")[2].rpartition("/")[2]
+            told = measure_agent(one, folder) if isinstance(one, Agent) else measure(one, folder)
+            _show(told, as_json=given.json)
 
 
 def _show(told: dict[str, Any], *, as_json: bool) -> None:
@@ -63,8 +87,9 @@ def _show(told: dict[str, Any], *, as_json: bool) -> None:
     print(f"{told['name']} {told.get('version', '')} ({told['from']})", flush=True)
     if "unavailable" in told:
         print(f"  cannot be had: {told['unavailable']}", flush=True)
-    for name, works in told.get("features", {}).items():
-        print(f"  {FEATURES.get(name, name)}: {works}", flush=True)
+    figures = {name: told[name] for name in told if name in FIGURES}
+    for name, works in (told.get("features", {}) | figures).items():
+        print(f"  {(FEATURES | FIGURES).get(name, name)}: {works}", flush=True)
 
 
 if __name__ == "__main__":

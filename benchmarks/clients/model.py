@@ -97,20 +97,33 @@ def _text(message: dict[str, Any]) -> str:
 @contextmanager
 def serve_model() -> Iterator[ScriptedModel]:
     """Run the model on a free port of this machine."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    model = ScriptedModel(f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
+    with listening() as (listener, origin):
+        model = ScriptedModel(f"{origin}/v1")
 
-    async def models(_request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [{"id": "scripted", "object": "model", "owned_by": "here"}]})
+        async def models(_request: Request) -> Response:
+            return JSONResponse({"object": "list", "data": [{"id": "scripted", "object": "model", "owned_by": "here"}]})
 
-    routes = [Route("/v1/models", models), Route("/v1/chat/completions", model.complete, methods=["POST"])]
+        routes = [Route("/v1/models", models), Route("/v1/chat/completions", model.complete, methods=["POST"])]
+        with serving(routes, listener):
+            yield model
+
+
+@contextmanager
+def listening() -> Iterator[tuple[socket.socket, str]]:
+    """Open a free port of this machine, and give its socket and its origin."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener, f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@contextmanager
+def serving(routes: list[Route], listener: socket.socket) -> Iterator[None]:
+    """Serve routes in a thread until the context ends."""
     config = uvicorn.Config(Starlette(routes=routes), log_level="critical", lifespan="off", ws="none")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
-        yield model
+        yield
     finally:
         server.should_exit = True
         thread.join(10)
-        listener.close()

@@ -1,0 +1,1 @@
+"""Agents behind `packetgate proxy`, installed as their users install them, with a scripted model."""

@@ -1,0 +1,164 @@
+"""Run one agent behind `packetgate proxy`, with a person who approves the write, and say what happened."""
+
+import json
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.clients.agents.model import ADDITION, COUNTER, REQUEST, AgentModel, adds, serve_agent_model
+from benchmarks.clients.agents.terminal import Terminal
+from benchmarks.clients.place import COMMAND, UnavailableError
+
+PATIENCE_S = 180
+"""Seconds that an agent may take."""
+CLOSING_S = 20
+"""Seconds that an agent may take after the model's last answer."""
+ANSWER = re.compile(r"cd \S+ && [^\n]*? answer --session [\w-]+")
+"""The command that the proxy prints for a person."""
+READS_S = 1.5
+"""Seconds that the person reads a question."""
+FIGURES = {
+    "works": "works",
+    "approved": "the person approved by",
+    "calls": "calls of the write",
+    "writes": "writes that ran",
+    "processes": "server processes",
+    "seconds": "seconds from the first call of the write to its result",
+}
+"""By name: what each figure of an agent says. The order is that of the table."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where an agent runs, and what it is configured with."""
+
+    home: Path
+    """The agent's home folder."""
+    work: Path
+    """The folder of the task, with the proxy's `mcp.json`."""
+    installed: Path
+    origin: str
+    """Of the model."""
+
+    @property
+    def proxy(self) -> list[str]:
+        """The command of the proxy."""
+        return [COMMAND, "proxy", "--folder", str(self.work), "--allow-writes"]
+
+    def python(self, script: str) -> tuple[list[str], dict[str, str]]:
+        """Return the command and variables of an agent's script, which gets the proxy's command and the request."""
+        command = [str(self.installed / "bin" / "python"), "-c", script, json.dumps(self.proxy), REQUEST]
+        return command, {"OPENAI_BASE_URL": f"{self.origin}/v1", "OPENAI_API_KEY": "none"}
+
+
+@dataclass(frozen=True)
+class Dialog:
+    """The agent's own question to its user."""
+
+    shows: str
+    """A pattern that its terminal shows."""
+    keys: str
+    """What the person types to approve."""
+
+
+@dataclass(frozen=True)
+class Agent:
+    """One agent: its name, how it is installed, and how it is started."""
+
+    name: str
+    package: str
+    """Where it comes from, as `npm opencode-ai`."""
+    install: Callable[[Path], str]
+    """Installs it into a folder and returns its version; raises `UnavailableError`."""
+    start: Callable[[Bench], tuple[Sequence[str], Mapping[str, str]]]
+    """Configures it, and returns its command and additional environment variables."""
+    dialogs: tuple[Dialog, ...] = ()
+    """The last is the question whether the write may run; others come before it."""
+    ends: bool = True
+    """Whether it ends after its answer."""
+
+
+def measure(agent: Agent, installed: Path) -> dict[str, Any]:
+    """Return how the agent did the task."""
+    told: dict[str, Any] = {"name": agent.name, "from": agent.package}
+    try:
+        told["version"] = agent.install(installed)
+    except UnavailableError as error:
+        return told | {"unavailable": str(error)}
+    with tempfile.TemporaryDirectory() as folder, serve_agent_model() as model:
+        bench = Bench(Path(folder, "home"), Path(folder, "work"), installed, model.origin)
+        for place in (bench.home, bench.work):
+            place.mkdir()
+        counter = {"command": sys.executable, "args": [str(Path(__file__).with_name("counter.py"))], "trusted": True}
+        (bench.work / "mcp.json").write_text(json.dumps({"mcpServers": {"counter": counter}}))
+        command, variables = agent.start(bench)
+        environment = _environment(bench.home) | dict(variables)
+        with Terminal(command, bench.work, environment) as terminal:
+            asked = _approve(agent, model, terminal, bench, _environment(bench.home))
+            ended = terminal.ends(CLOSING_S) if agent.ends else True
+            return told | _figures(model, terminal, asked, ended)
+
+
+def _environment(home: Path) -> dict[str, str]:
+    own = ("PACKETGATE_", "OPENAI_", "GEMINI_", "GOOGLE_", "XDG_")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    return inherited | {"HOME": str(home), "TERM": "xterm-256color", "NO_PROXY": "127.0.0.1"}
+
+
+def _approve(agent: Agent, model: AgentModel, terminal: Terminal, bench: Bench, environment: Mapping[str, str]) -> str:
+    """Approve the write as a person does, and wait for the agent. Return where the person was asked."""
+    dialogs, asked, ends = list(agent.dialogs), "", time.monotonic() + PATIENCE_S
+    while time.monotonic() < ends and terminal.process.poll() is None and not model.is_done:
+        time.sleep(0.2)
+        if dialogs and re.search(dialogs[0].shows, terminal.text):
+            time.sleep(READS_S)
+            terminal.type(dialogs.pop(0).keys)
+            asked = asked if dialogs else "its own question"
+        texts = {"command in its terminal": terminal.text, "command that its model read": model.news}
+        found = {where: command for where, text in texts.items() if (command := ANSWER.search(text))}
+        if found and not asked:
+            asked, command = next(iter(found.items()))
+            _answer(command[0], bench.work, environment)
+    return asked
+
+
+def _answer(command: str, folder: Path, environment: Mapping[str, str]) -> None:
+    """Type the printed command in another terminal, and approve."""
+    with Terminal(["sh", "-c", command], folder, environment) as other:
+        if other.wait_for(r"\[y\]es, \[n\]o", 60):
+            time.sleep(READS_S)
+            other.type("yes\r")
+        other.ends(60)
+
+
+def _figures(model: AgentModel, terminal: Terminal, asked: str, ended: bool) -> dict[str, Any]:
+    shown = [found for turn in model.turns if (found := COUNTER.search(turn.news))]
+    added = [(turn.at, found) for turn in model.turns if (found := ADDITION.search(turn.news))]
+    calls = [turn.at for turn in model.turns if adds(turn.reply)]
+    figures: dict[str, Any] = {"works": _works(model, terminal, ended)}
+    if calls:
+        figures |= {"approved": asked or "nobody", "calls": len(calls)}
+    if len(shown) > 1 and added:
+        processes = {found[found.lastindex or 0] for found in (*shown, *(found for _, found in added))}
+        figures |= {"writes": int(shown[-1][2]), "processes": len(processes)}
+        figures["seconds"] = round(added[0][0] - calls[0], 1)
+    return figures
+
+
+def _works(model: AgentModel, terminal: Terminal, ended: bool) -> str:
+    last, shown = model.turns[-1].reply if model.turns else "", terminal.text.strip()
+    if model.refused:
+        return f"no: the model refused a request: {model.refused}"
+    if isinstance(last, tuple):
+        return f"no: it stopped after a call of {last[0]}: {shown[-300:]}"
+    if not last.startswith("The counter is"):
+        return f"no: {last or f'it asked the model nothing: {shown[-300:]}'}"
+    if last not in shown:
+        return f"no: it did not show the answer {last!r}: {shown[-300:]}"
+    return "yes" if ended else "no: it did not end after its answer"
