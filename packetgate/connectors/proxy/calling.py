@@ -1,7 +1,8 @@
 """Run a client's call. Ask for approval by elicitation, with an `input_required` result, or outside the client.
 
-A call that is asked about outside the client is parked: `packetgate answer` records the decision, and this process runs
-the call. If the client gave a progress token, the request waits a while for the decision.
+A call that is asked about outside the client is parked, and refused with the command that decides it: `packetgate
+answer` records the decision, and this process runs the call. A request that repeats the call waits a while for the
+decision if the client gave a progress token. The first request does not, because many clients show no progress.
 """
 
 import asyncio
@@ -184,9 +185,9 @@ def _parked_key(ctx: Context, requested: RequestedCall, session: ProxySession) -
 async def _decide_outside_client(
     gateway: Gateway, ctx: Context, requested: RequestedCall, session: ProxySession
 ) -> Proposal:
-    """Return the call of a client that asks nobody; if it needs approval, park it and wait a while for the answer.
+    """Return the call of a client that asks nobody; if it needs approval, park it.
 
-    The parked call runs when it is approved. The request that waits, or the next one for the same call, gets its
+    The parked call runs when it is approved. A request that repeats it waits a while for the answer, and gets the
     result.
 
     Raises:
@@ -204,8 +205,6 @@ async def _decide_outside_client(
             return proposal
         await recorder.park(session.packet(proposal))
         gateway.parked_calls[key] = proposal
-        await _wait_for_answer(ctx, proposal, recorder, gateway.settings)
-        proposal = await recorder.current(proposal)
     if not proposal.calls[0].status.is_final:
         raise CallRefusedError(_waiting_text(proposal, gateway.settings, can_ask=_can_ask(ctx)))
     gateway.parked_calls.pop(key, None)
@@ -213,7 +212,7 @@ async def _decide_outside_client(
 
 
 async def _wait_for_answer(ctx: Context, proposal: Proposal, recorder: Recorder, settings: Settings) -> None:
-    """Wait for the answer to a parked call, and until an answer that came has run.
+    """Wait for the answer to a repeated call, and until an answer that came has run.
 
     Only a client that takes progress reports, which keep its request alive, waits for a person.
     """
