@@ -354,7 +354,7 @@ def agents(result: Result) -> Iterator[str]:
     """Yield how each agent behind the proxy did the task."""
     yield from _head("agent", *FIGURES.values())
     for line in (line for run in result.runs for line in run.printed):
-        cells = [str(line.get(name, NOT_THERE)) for name in FIGURES]
+        cells = [str(line.get(name, NOT_THERE)).partition(":")[0] for name in FIGURES]
         if "unavailable" in line:
             cells[0] = f"not available: {line['unavailable']}"
         yield _row(f"{line['name']} {line.get('version', '')}".strip(), *cells)

@@ -22,7 +22,7 @@ from benchmarks.clients.agents.agent import FIGURES, Agent
 from benchmarks.clients.agents.agent import measure as measure_agent
 from benchmarks.clients.agents.codex import CODEX_EXEC, CODEX_INTERACTIVE
 from benchmarks.clients.agents.gemini_cli import GEMINI_CLI
-from benchmarks.clients.agents.langchain_agent import LANGCHAIN
+from benchmarks.clients.agents.langchain_agent import LANGCHAIN, LANGCHAIN_WITHOUT_SESSION
 from benchmarks.clients.agents.mcp_use import MCP_USE
 from benchmarks.clients.agents.openai_agents import OPENAI_AGENTS
 from benchmarks.clients.agents.opencode import OPENCODE as OPENCODE_AGENT
@@ -40,7 +40,7 @@ from benchmarks.clients.place import FILES, Place, UnavailableError
 CLIENTS: tuple[Client, ...] = (OPEN_WEBUI, OPENCODE, CODEX, OPENAI, LLM, AGENT_CHAT_UI)
 AGENTS: tuple[Agent, ...] = (
     *(CODEX_EXEC, CODEX_INTERACTIVE, OPENCODE_AGENT, GEMINI_CLI),
-    *(OPENAI_AGENTS, PYDANTIC_AI, LANGCHAIN, MCP_USE, SMOLAGENTS),
+    *(OPENAI_AGENTS, PYDANTIC_AI, LANGCHAIN, LANGCHAIN_WITHOUT_SESSION, MCP_USE, SMOLAGENTS),
 )
 
 
