@@ -5,9 +5,9 @@ its background prompts. A client that cannot be installed says so.
 
 With --agents, drive agents behind `packetgate proxy` instead: codex, opencode, gemini-cli, the OpenAI Agents SDK,
 pydantic-ai, LangChain, mcp-use and smolagents. Each sets a context, reads a counter in the memory of a server, adds to
-it after an approval, and reads it again. Each line says: whether that works, or what failed first; how the write was
-approved; how often the agent called it, how often it ran, and in how many server processes; and the seconds from the
-first call of the write to its result.
+it after a person's approval, and reads it again. Printed are: whether that works, or what failed first; where the
+person was asked; how often the agent called the write, how often it ran, and in how many server processes; and the
+seconds from the first call of the write to its result.
 """
 
 import argparse

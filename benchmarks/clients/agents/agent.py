@@ -25,11 +25,11 @@ READS_S = 1.5
 """Seconds that the person reads a question."""
 FIGURES = {
     "works": "works",
-    "approved": "the person approved by",
+    "asked": "the person is asked by",
     "calls": "calls of the write",
     "writes": "writes that ran",
     "processes": "server processes",
-    "seconds": "seconds from the first call of the write to its result",
+    "seconds": "seconds of the write",
 }
 """By name: what each figure of an agent says. The order is that of the table."""
 
@@ -119,8 +119,8 @@ def _approve(agent: Agent, model: AgentModel, terminal: Terminal, bench: Bench, 
         if dialogs and re.search(dialogs[0].shows, terminal.text):
             time.sleep(READS_S)
             terminal.type(dialogs.pop(0).keys)
-            asked = asked if dialogs else "its own question"
-        texts = {"command in its terminal": terminal.text, "command that its model read": model.news}
+            asked = asked if dialogs else "a question of the agent"
+        texts = {"a command in its terminal": terminal.text, "a command that its model reads": model.news}
         found = {where: command for where, text in texts.items() if (command := ANSWER.search(text))}
         if found and not asked:
             asked, command = next(iter(found.items()))
@@ -143,7 +143,7 @@ def _figures(model: AgentModel, terminal: Terminal, asked: str, ended: bool) -> 
     calls = [turn.at for turn in model.turns if adds(turn.reply)]
     figures: dict[str, Any] = {"works": _works(model, terminal, ended)}
     if calls:
-        figures |= {"approved": asked or "nobody", "calls": len(calls)}
+        figures |= {"asked": asked or "nobody", "calls": len(calls)}
     if len(shown) > 1 and added:
         processes = {found[found.lastindex or 0] for found in (*shown, *(found for _, found in added))}
         figures |= {"writes": int(shown[-1][2]), "processes": len(processes)}
@@ -158,7 +158,7 @@ def _works(model: AgentModel, terminal: Terminal, ended: bool) -> str:
     if isinstance(last, tuple):
         return f"no: it stopped after a call of {last[0]}: {shown[-300:]}"
     if not last.startswith("The counter is"):
-        return f"no: {last or f'it asked the model nothing: {shown[-300:]}'}"
+        return f"no: {last or f'its model was shown no tool of the proxy: {shown[-300:]}'}"
     if last not in shown:
         return f"no: it did not show the answer {last!r}: {shown[-300:]}"
     return "yes" if ended else "no: it did not end after its answer"

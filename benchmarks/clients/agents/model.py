@@ -82,7 +82,7 @@ class AgentModel:
             return self._call(tools, "add", {"n": ADDED})
         if REQUEST in news:
             return context, {"query": REQUEST}
-        return f"Stopped, because the last call returned: {news}"
+        return f"Stopped, because the last call returned: {news[:100]}"
 
     def _call(self, tools: Mapping[str, Any], name: str, arguments: dict[str, Any]) -> Call:
         if listed := _listed(tools, f"counter__{name}"):
