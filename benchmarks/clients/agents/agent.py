@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.clients.agents.counter import ADDITIONS
 from benchmarks.clients.agents.model import ADDITION, COUNTER, REQUEST, AgentModel, adds, serve_agent_model
 from benchmarks.clients.agents.terminal import Terminal
 from benchmarks.clients.place import COMMAND, UnavailableError
@@ -102,7 +103,9 @@ def measure(agent: Agent, installed: Path) -> dict[str, Any]:
         with Terminal(command, bench.work, environment) as terminal:
             asked = _approve(agent, model, terminal, bench, _environment(bench.home))
             ended = terminal.ends(CLOSING_S) if agent.ends else True
-            return told | _figures(model, terminal, asked, ended)
+            additions = bench.work / ADDITIONS
+            added = additions.read_text().splitlines() if additions.exists() else []
+            return told | _figures(model, terminal, asked, added, ended)
 
 
 def _environment(home: Path) -> dict[str, str]:
@@ -137,17 +140,16 @@ def _answer(command: str, folder: Path, environment: Mapping[str, str]) -> None:
         other.ends(60)
 
 
-def _figures(model: AgentModel, terminal: Terminal, asked: str, ended: bool) -> dict[str, Any]:
+def _figures(model: AgentModel, terminal: Terminal, asked: str, added: Sequence[str], ended: bool) -> dict[str, Any]:
     shown = [found for turn in model.turns if (found := COUNTER.search(turn.news))]
-    added = [(turn.at, found) for turn in model.turns if (found := ADDITION.search(turn.news))]
+    results = [(turn.at, found) for turn in model.turns if (found := ADDITION.search(turn.news))]
     calls = [turn.at for turn in model.turns if adds(turn.reply)]
     figures: dict[str, Any] = {"works": _works(model, terminal, ended)}
     if calls:
-        figures |= {"asked": asked or "nobody", "calls": len(calls)}
-    if len(shown) > 1 and added:
-        processes = {found[found.lastindex or 0] for found in (*shown, *(found for _, found in added))}
-        figures |= {"writes": int(shown[-1][2]), "processes": len(processes)}
-        figures["seconds"] = round(added[0][0] - calls[0], 1)
+        figures |= {"asked": asked or "nobody", "calls": len(calls), "writes": len(added)}
+    if results:
+        processes = {line.split()[-1] for line in added} | {found[2] for found in shown} | {results[0][1][1]}
+        figures |= {"processes": len(processes), "seconds": round(results[0][0] - calls[0], 1)}
     return figures
 
 

@@ -1,26 +1,34 @@
-"""A stateful MCP server on standard input and output: a counter in the memory of its process."""
+"""A stateful MCP server on standard input and output: a counter in the memory of its process.
+
+Each addition is also a line of a file, so that those of other processes are seen.
+"""
 
 import secrets
+from pathlib import Path
 
 from fastmcp import FastMCP
+
+ADDITIONS = "additions.txt"
+"""Below the folder of the task."""
 
 server = FastMCP("counter")
 process = secrets.token_hex(4)
 """Identifies this process. In the sandbox, every server has the same process id."""
-state = {"value": 0, "additions": 0}
+state = {"value": 0}
 
 
 @server.tool(annotations={"readOnlyHint": True})
 def show() -> str:
     """Show the value of the counter."""
-    return f"value {state['value']} after {state['additions']} additions in process {process}"
+    return f"value {state['value']} in process {process}"
 
 
 @server.tool
 def add(n: int) -> str:
     """Add a number to the counter."""
     state["value"] += n
-    state["additions"] += 1
+    with Path(ADDITIONS).open("a") as file:
+        file.write(f"{n} in process {process}\n")
     return f"added {n} in process {process}"
 
 

@@ -26,7 +26,7 @@ PAUSE_S = 3.0
 """Seconds before the model repeats a call that waits for approval."""
 MAX_CALLS = 8
 """Maximum number of times that the model makes the same call."""
-COUNTER = re.compile(r"value (\d+) after (\d+) additions in process (\w+)")
+COUNTER = re.compile(r"value (\d+) in process (\w+)")
 ADDITION = re.compile(rf"added {ADDED} in process (\w+)")
 
 
@@ -75,7 +75,7 @@ class AgentModel:
 
     def _next(self, tools: Mapping[str, Any], news: str, context: str) -> Call | str:
         if found := COUNTER.search(news):
-            return self._call(tools, "add", {"n": ADDED}) if found[2] == "0" else f"The counter is {found[1]} now."
+            return self._call(tools, "add", {"n": ADDED}) if found[1] == "0" else f"The counter is {found[1]} now."
         if ADDITION.search(news) or "unknown_words" in news:
             return self._call(tools, "show", {})
         if waits(news) and len(self.turns) < MAX_CALLS + 3:
