@@ -59,6 +59,14 @@ def _add_tools(server: FastMCP[Any]) -> None:
         """Get a simple text."""
         return "a simple text"
 
+    @server.tool(name="test_tool_with_logging")
+    async def messages(ctx: Context) -> str:
+        """Log what is done."""
+        for what in ("started", "processes data", "ended"):
+            await ctx.info(what)
+            await asyncio.sleep(PAUSE_S)
+        return "three messages"
+
     @server.tool(name="test_image_content")
     def image() -> mcp_types.ImageContent:
         """Get a picture."""

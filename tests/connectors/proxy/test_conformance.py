@@ -25,7 +25,6 @@ ALL = "Running all suite (32 scenarios)"
 EXPECTED = """\
 server:
   - tools-call-sampling  # sampling does not pass: docs/proxy.md
-  - tools-call-with-logging  # nor do log messages
   - tools-call-elicitation  # nor do questions that a server asks in the middle of a call
   - elicitation-sep1034-defaults  # as before
   - elicitation-sep1330-enums  # as before

@@ -12,6 +12,7 @@ from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 from support.fork_server import COMMAND
 from support.pages import ROOT
+from support.programs import require
 
 WAITING = 3
 """Exit status of a command that waits for an answer."""
@@ -113,9 +114,8 @@ def command(refusal: str) -> str:
 def test_a_new_settings_file_is_confirmed_from_another_folder(person: Person) -> None:
     start = f"{COMMAND} proxy --allow-writes"
     place = {"PACKETGATE_HOME": "../my data"}
-    listed = person.paste(f"{COMMAND} tools", person.project, **place)
-    if "in a sandbox" not in listed.stderr:
-        pytest.skip("without a sandbox, nothing must be confirmed")
+    require("bwrap")  # without a sandbox, nothing must be confirmed
+    person.paste(f"{COMMAND} tools", person.project, **place)
     (person.project / "packetgate.toml").write_text("permanent = []\n")
     stopped = person.paste(start, person.project, **place)
     assert stopped.returncode == 2, stopped.stderr

@@ -58,7 +58,7 @@ async def request(process: asyncio.subprocess.Process, number: int, method: str,
 
 async def all_are_recorded(cli: CommandLine, server_pid: int) -> None:
     await until(lambda: not alive(server_pid))
-    assert len(await open_journal(Settings(home=cli.home)).event_entries("turn_opened")) == CALLS
+    assert len(await open_journal(Settings(home=cli.home)).event_entries("call_read")) == CALLS
 
 
 def test_standard_output_has_only_the_protocol(cli: CommandLine) -> None:

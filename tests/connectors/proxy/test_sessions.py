@@ -59,10 +59,9 @@ async def test_concurrent_clients_are_isolated(tmp_path: Path, kind: Protocol) -
     owners: dict[str, str] = {}
     async for row in open_journal(Settings(home=tmp_path)).rows():
         entry = row.recorded_entry.entry
-        if row.event == "turn_opened":
-            owners[row.session_id] = str(entry.detail["person"]).removeprefix("client")
-        elif row.session_id in owners and "secret" in str(entry.detail):
-            assert f"secret{owners[row.session_id]}x" in str(entry.detail)
+        if row.event == "call_read":
+            owner = owners.setdefault(row.session_id, str(entry.detail["person"]).removeprefix("client"))
+            assert f"secret{owner}x" in str(entry.detail)
     assert {*owners.values()} == {str(number) for number in range(CLIENTS)}
 
 
