@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from packetgate.state.errors import ConfigError
+from packetgate.state.printing import escaped
 from packetgate.state.redaction import redacted
 
 if TYPE_CHECKING:
@@ -113,7 +114,8 @@ def _confirm_servers(config: "McpConfig", sandbox: "SandboxSettings", registry: 
     if sandbox.data is not None and config.servers and sys.stdin.isatty() and sys.stderr.isatty():
         for name, entry in unconfirmed_servers(config, sandbox, registry).items():
             command = shlex.join([str(entry["command"]), *map(str, entry.get("args", ()))])
-            question = f"{name} is unknown, and would run with all your permissions: {redacted(command)}\nStart it?"
+            shown = f"{escaped(name)} is unknown, and would run with all your permissions: {escaped(redacted(command))}"
+            question = f"{shown}\nStart it?"
             if typer.confirm(question, err=True):
                 confirm_server(entry, sandbox.data)
 

@@ -6,6 +6,7 @@ looks for answers several times a second, and continues the turn.
 """
 
 import asyncio
+import contextvars
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -58,6 +59,10 @@ class _Question:
     question_id: str
     context: RoutingContext
     """The settings of the turn that asked."""
+    until: float
+    """When the question has expired for sure, by the monotonic clock."""
+    here: contextvars.Context = field(default_factory=contextvars.copy_context)
+    """What the request of the turn has set, such as the headers that its server receives."""
     closed: asyncio.Event = field(default_factory=asyncio.Event)
     run: asyncio.Task[None] | None = None
     tried_seq: int = 0
@@ -102,7 +107,7 @@ class RecordedAnswers:
         question_id = str(question["question_id"])
         detail = {"process": self._process, "channel": self._channel}
         await self._journal.record(Entry(QUESTION_OWNED, session, call_id=question_id, detail=detail))
-        self._questions[session] = _Question(question_id, context)
+        self._questions[session] = _Question(question_id, context, time.monotonic() + context.ask_timeout_s + EXIT_S)
         if len(self._questions) > MAX_QUESTIONS:
             self._questions.pop(next(iter(self._questions)))
         self._has_questions.set()
@@ -121,15 +126,23 @@ class RecordedAnswers:
         asked = self._questions.get(session)
         return asked is not None and asked.run is not None
 
+    async def wait_until_idle(self, timeout_s: float) -> None:
+        """Wait until no answer runs, at most so long."""
+        if running := [asked.run for asked in self._questions.values() if asked.run]:
+            await asyncio.wait(running, timeout=timeout_s)
+
     async def _watch(self) -> None:
         while True:
             await self._has_questions.wait()
             await asyncio.sleep(POLL_S)
             try:
                 await self._look()
-            except PacketgateError as error:
-                log.warning("recorded answers cannot be read: %s", error)
+            except Exception:
+                log.exception("recorded answers cannot be read")
                 await asyncio.sleep(ERROR_PAUSE_S)
+            over = [name for name, asked in self._questions.items() if not asked.run and time.monotonic() > asked.until]
+            for session in over:
+                self._questions.pop(session).closed.set()
             if not self._questions:
                 self._has_questions.clear()
 
@@ -141,7 +154,7 @@ class RecordedAnswers:
             asked = self._questions.get(session)
             if asked and asked.run is None and asked.question_id == row.entry.call_id and row.seq > asked.tried_seq:
                 asked.tried_seq = row.seq
-                asked.run = asyncio.create_task(self._run(session, asked, reply))
+                asked.run = asyncio.create_task(self._run(session, asked, reply), context=asked.here)
 
     async def _run(self, session: str, asked: _Question, reply: Any) -> None:
         problem = ""
@@ -156,9 +169,12 @@ class RecordedAnswers:
         finally:
             asked.run = None
         if problem:
-            await self._journal.record(
-                Entry(ANSWER_FAILED, session, call_id=asked.question_id, detail={"detail": problem})
-            )
+            try:
+                await self._journal.record(
+                    Entry(ANSWER_FAILED, session, call_id=asked.question_id, detail={"detail": problem})
+                )
+            except PacketgateError as error:
+                log.warning("session %s: it is not recorded why the answer failed: %s", session, error)
 
     async def _run_turn(self, session: str, reply: Reply, context: RoutingContext) -> None:
         async with aclosing(run_turn(self._sessions, reply, session, context)) as events:

@@ -137,6 +137,8 @@ def accepted(call: ToolCall, facts: Facts) -> Verdict | None:
 
 CHECKS: tuple[Check, ...] = (listed, valid, accepted, provenance, policy, granted, redaction, risk)
 """The checks of every gate. Of equally strict verdicts, the first holds."""
+BEFORE_HINTS: tuple[Check, ...] = (listed, valid, redaction, provenance, policy)
+"""The checks that a call passes before its server is asked about it, because the server receives the arguments."""
 
 
 def strictest_verdict(checks: Iterable[Check], call: ToolCall, facts: Facts) -> Verdict:

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from packetgate.gate.answers import ALREADY_ANSWERED, decide, expire
 from packetgate.gate.checks import (
+    BEFORE_HINTS,
     CHECKS,
     Check,
     call_digest,
@@ -468,7 +469,10 @@ async def _with_hints(calls: Sequence[ToolCall], facts: Facts) -> Facts:
     asked = {}
     for call in calls:
         spec = facts.catalogue.get(call.tool_name)
-        if spec is not None and spec.ask_hints is not None:
+        if spec is None or spec.ask_hints is None:
+            continue
+        verdict = await asyncio.to_thread(strictest_verdict, BEFORE_HINTS, with_risk(call, spec), facts)
+        if verdict.effect not in ("refuse", "ask"):
             real = {"dry_run": False} if spec.has_dry_run else {}
             asked[call.call_id] = spec.ask_hints({**spec.default_args, **call.params, **real})
     if not asked:

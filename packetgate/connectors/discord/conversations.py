@@ -47,6 +47,7 @@ from packetgate.state.routing import ToolRouting
 from packetgate.tools.text.result_store import ResultStore
 
 STOPPED = "The bot was stopped during this turn. Please ask again."
+FAILED_HERE = "the turn did not go on; the bot's channel says why"
 NOT_SHOWN_NOW = "the question is not the last message on Discord, so its result could not be shown: answer it there"
 ANSWERED_ELSEWHERE = "💻 Answered in a terminal; the result is below."
 ANSWERED = "💬 Answered by a message; the result is below."
@@ -140,7 +141,7 @@ class DiscordConversations:
         if has_expired(question):
             await interaction.response.edit_message(content=EXPIRED, view=None)
             return
-        rights = await self._rights_of(asker, interaction)
+        rights = await self._rights_of(asker, interaction, interaction.user)
         if rights is None or not state.still_allows_calls(rights):
             raise RequestError(ASKER_GONE)
         value, outcome = reply_of(action, question)
@@ -156,22 +157,31 @@ class DiscordConversations:
             message, _ = self._shown_questions.get(session, (None, ""))
             if message is None:
                 raise RequestError(NOT_SHOWN_NOW)
-            asker = requester_id((await self.sessions.state(session)).packet)
-            reply = DiscordTurn(session, asker, rights, message)
+            state = await self.sessions.state(session)
+            asker = requester_id(state.packet)
+            current = await self._rights_of(asker, message)
+            if current is None or not state.still_allows_calls(current):
+                raise RequestError(ASKER_GONE)
+            reply, has_run = DiscordTurn(session, asker, current, message), False
             async with self._report_errors(reply):
                 await self.close_question(session, ANSWERED_ELSEWHERE)
                 await self._run(answer, reply)
+                has_run = True
+            if not has_run:
+                raise RequestError(FAILED_HERE)
 
-    async def _rights_of(self, asker: int, interaction: discord.Interaction[Any]) -> RoutingContext | None:
+    async def _rights_of(
+        self, asker: int, place: discord.Interaction[Any] | discord.Message, presser: discord.abc.User | None = None
+    ) -> RoutingContext | None:
         """Return the settings for the turns of the user who asked; an approver's own rights do not count."""
-        user: discord.abc.User | None = interaction.user
-        if interaction.user.id != asker:
-            guild = interaction.guild
+        user = presser or getattr(place.channel, "recipient", None)  # the other side of a direct message
+        if user is None or user.id != asker:
+            guild = place.guild
             try:
                 user = None if guild is None else guild.get_member(asker) or await guild.fetch_member(asker)
             except discord.NotFound:
                 user = None
-        return None if user is None else self._config.settings_for(person_of(user, interaction.channel))
+        return None if user is None else self._config.settings_for(person_of(user, place.channel))
 
     async def forget(self, session: str) -> None:
         """Delete a session once its turn is over."""

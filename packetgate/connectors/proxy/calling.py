@@ -10,6 +10,7 @@ import contextvars
 import json
 import time
 from collections.abc import Collection, Coroutine
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, get_args
 
@@ -200,11 +201,16 @@ async def _decide_outside_client(
         proposal = await recorder.current(proposal)
     is_open = proposal is not None and not proposal.calls[0].status.is_final
     if proposal is None or (is_open and proposal.question is not None and proposal.question.has_expired):
-        proposal = await gateway.propose(requested, session, own_session=True, can_ask=_can_ask(ctx))
-        if proposal.question is None:
-            return proposal
-        await recorder.park(session.packet(proposal))
-        gateway.parked_calls[key] = proposal
+        caller = replace(_caller(ctx), report_progress=None, pass_log=None)  # the request ends before the run
+        async with gateway.parking:
+            if gateway.parked_calls.get(key) not in (None, proposal):
+                raise CallRefusedError("the same call was made at the same time: repeat it")
+            proposal = await gateway.propose(requested, session, own_session=True, can_ask=_can_ask(ctx))
+            if proposal.question is None:
+                return proposal
+            with called_by(caller):
+                await recorder.park(session.packet(proposal))
+            gateway.parked_calls[key] = proposal
     if not proposal.calls[0].status.is_final:
         raise CallRefusedError(_waiting_text(proposal, gateway.settings, can_ask=_can_ask(ctx)))
     gateway.parked_calls.pop(key, None)

@@ -85,6 +85,8 @@ class Gateway:
     """Calls with an open question, and when it was asked, by request state. A reply removes its entry."""
     parked_calls: BoundedDict[str, Proposal] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
     """Calls whose question is answered outside the client, by a digest of session, tool and arguments."""
+    parking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a call is parked, so that two equal ones at once have one question."""
 
     _allowed: BoundedDict[tuple[str, ...], tuple[Catalogue, Catalogue]] = field(
         default_factory=lambda: BoundedDict(MAX_PENDING)

@@ -60,7 +60,9 @@ def call_result(
         structured = {result.output_field: result.error if is_error else text}
     elif result and result.fields is None and output_schema and result.handle:
         with suppress(ValueError, RecursionError):  # the packet keeps no large structured content
-            structured = json.loads(text)
+            value = json.loads(text)
+            is_wrapped = bool(output_schema.get("x-fastmcp-wrap-result"))
+            structured = value if isinstance(value, dict) else {"result": value} if is_wrapped else None
     elif result and _json_bytes(result.fields) <= max_text:
         structured = result.fields
     bytes_left = max_bytes - 2 * _json_bytes(text) - _json_bytes(structured) if max_bytes else None
@@ -103,9 +105,10 @@ def _with_whole_text(call: ToolCall, find_file: FindFile, session: str) -> ToolC
     if result is None or not (result.success and result.truncated and result.handle):
         return call
     file = find_file(result.handle, session)
-    if file is None:
-        return call
-    return call.changed(result=result.model_copy(update={"output": file.read_text("utf-8"), "truncated": False}))
+    with suppress(OSError):  # another process may have deleted it
+        whole = file.read_bytes().decode("utf-8", "replace") if file else result.output
+        return call.changed(result=result.model_copy(update={"output": whole, "truncated": file is None}))
+    return call
 
 
 def _continuation_hint(call: ToolCall) -> str:

@@ -27,7 +27,7 @@ from mcp import MCPError
 
 from packetgate.connectors.clients import LOCAL_CLIENT, ProxyConfig, client_for_token
 from packetgate.connectors.http import check_tokens_required, serve_app
-from packetgate.connectors.process import end_process, stopped_by_ctrl_c
+from packetgate.connectors.process import STOP_S, end_process, stopped_by_ctrl_c
 from packetgate.connectors.proxy.announcing import Announcer, ListKind
 from packetgate.connectors.proxy.calling import call_shown_tool
 from packetgate.connectors.proxy.gateway import SEARCH_PATIENCE_S, Gateway, refusal
@@ -306,6 +306,7 @@ async def serve_stdio(gateway: Gateway) -> None:
     loop = asyncio.get_running_loop()
 
     async def stop() -> None:
+        await gateway.recorder.answers.wait_until_idle(STOP_S / 2)
         await gateway.recorder.wait_until_written()
         end_process()
 

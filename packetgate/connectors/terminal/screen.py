@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,9 @@ from packetgate.connectors.turn import (
 )
 from packetgate.graph.building import LAST_STAGE
 from packetgate.graph.settings import Settings
+from packetgate.state.base import now
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import InputError, RequestError
+from packetgate.state.errors import InputError, PacketError, RequestError
 from packetgate.state.events import StageFinished, StageStarted
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import printable
@@ -95,11 +97,16 @@ async def only_open_session(sessions: Sessions, shown: LastQuestion, asked: Coll
     Raises:
         InputError: no such question is open, or more than one.
     """
-    names = dict.fromkeys([*shown.sessions(), *asked])
-    waiting = [name for name in names if (await sessions.state(name)).question is not None]
+    waiting = []
+    for name in dict.fromkeys([*shown.sessions(), *asked]):
+        with suppress(PacketError):  # one unreadable session must not stop the others
+            question = (await sessions.state(name)).question
+            expires = question.get("expires_at") if question else None
+            if question and (expires is None or datetime.fromisoformat(expires) > now()):
+                waiting.append(name)
     if len(waiting) == 1:
         return waiting[0]
-    reason = f"these wait: {', '.join(waiting)}" if waiting else "no question that was shown here is open"
+    reason = f"these wait: {', '.join(waiting)}" if waiting else "no question is open"
     raise InputError(f"{reason}; name the session: packetgate answer yes --session NAME")
 
 

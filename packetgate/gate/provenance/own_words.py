@@ -22,7 +22,8 @@ from packetgate.tools.text.words import STOP_WORDS, stem_of
 
 _ADDRESS_SEPARATORS = re.compile(r"[\s<>\"'`()\[\]{},;|\u2018-\u201f]+")
 _DOMAIN = re.compile(r"\.[a-z][a-z0-9-]+$")
-_TOKEN = re.compile(r"[\"'`(\[{<*_\u2018-\u201f\xab\xbf\xa1]*(\S*[^\s.,;:!?\"'`)\]}>*_\u2018-\u201f\xbb\u2026])\S*")
+_QUOTES = "\"'`*_" + "".join(map(chr, range(0x2018, 0x2020)))
+_OPENING, _CLOSING = f"([{{<\xab\xbf\xa1{_QUOTES}", f".,;:!?)]}}>\xbb\u2026{_QUOTES}"
 _ADDRESS = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*)://)?([^/?#]*)(.*)", re.DOTALL)
 _PLAIN = re.compile(r"[!-$&-~]+")
 _PORTS = {"http": ":80", "https": ":443"}
@@ -80,12 +81,12 @@ class UserWords:
 
     @cached_property
     def _word_starts(self) -> frozenset[int]:
-        return frozenset(match.start(1) for match in _TOKEN.finditer(self.text))
+        return frozenset(start for start, _ in _words_in(self.text))
 
     @cached_property
     def _word_ends(self) -> frozenset[int]:
         possessives = (match.start() for match in re.finditer(r"['\u2019]s\b", self.text))
-        return frozenset([*(match.end(1) for match in _TOKEN.finditer(self.text)), *possessives])
+        return frozenset([*(start + len(word) for start, word in _words_in(self.text)), *possessives])
 
     def write(self, text: str) -> bool:
         """Return whether a text is one word or several in a row, exactly as the user wrote them."""
@@ -183,9 +184,18 @@ class UserWords:
     def _words_by_form(self) -> dict[str, list[tuple[int, str]]]:
         words: dict[str, list[tuple[int, str]]] = {}
         text = "\n".join(dict.fromkeys(self.text.splitlines()))  # a repeated message adds nothing
-        for place, match in enumerate(_TOKEN.finditer(text)):
-            words.setdefault(_word_form(match[1]), []).append((place, match[1]))
+        for place, (_, word) in enumerate(_words_in(text)):
+            words.setdefault(_word_form(word), []).append((place, word))
         return words
+
+
+def _words_in(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the words between blanks, without the marks around them, and where they start."""
+    for match in re.finditer(r"\S+", text):
+        word = match[0].lstrip(_OPENING)
+        start = match.end() - len(word)
+        if word := word.rstrip(_CLOSING):
+            yield start, word
 
 
 def _word_form(word: str) -> str:

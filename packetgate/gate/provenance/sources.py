@@ -241,7 +241,7 @@ class _ReadCall(NamedTuple):
     """Fields and texts, without addresses that stand in the arguments, and the hosts of fields that are addresses."""
 
 
-_MAX_READ = 100
+_MAX_READ = 500
 _read_calls: OrderedDict[tuple[int, str], tuple[ToolCall, _ReadCall]] = OrderedDict()
 """By the `id` of a call and the user's words, what was read last. As the call is kept, its id stays its own."""
 
@@ -263,6 +263,9 @@ def _read_call(call: ToolCall, user: UserWords) -> _ReadCall:
         if len(_read_calls) > _MAX_READ:
             with suppress(KeyError):  # another thread was faster
                 _read_calls.popitem(last=False)
+    else:
+        with suppress(KeyError):
+            _read_calls.move_to_end(key)
     return known[1]
 
 

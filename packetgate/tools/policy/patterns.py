@@ -57,6 +57,7 @@ _MAIL_ROUTES = (
     (re.compile(r"(.+@.+)@.+"), r"\1"),
 )
 """Mailboxes of other hosts in a local part: `eve%b.example@a.example`, `b.example!eve@a.example`, and others."""
+_MAX_ROUTE = 10
 _PLAIN_MAILBOX = re.compile(r"[\w.+~'=-]+@[\w-]+(?:\.[\w-]+)*")
 _MAILBOX_PATTERN = re.compile(r"[^@\s/:]+@[\w*-]+(?:\.[\w*-]+)*")
 _GROUP_SEPARATORS = re.compile(r"(?<=\d)[,.'\u2019\s_](?=\d)")
@@ -336,6 +337,9 @@ def _mailboxes(text: str) -> Iterator[str]:
     while (bare := _MAIL_COMMENT.sub("", text)) != text:
         text = bare
     text = re.sub(r"[\s\"\\]", "", text).removeprefix("mailto:")
+    if sum(map(text.count, "%!@")) > _MAX_ROUTE:  # any word may be the host of one
+        yield from (f"a@{word}" for word in dict.fromkeys(re.findall(r"[\w.-]+", text)))
+        return
     boxes = [text, *re.findall(r"<([^<>]+)>", text)]
     for box in boxes:  # grows: a route may lead to another
         boxes += [route.sub(other, box) for route, other in _MAIL_ROUTES if route.fullmatch(box)]

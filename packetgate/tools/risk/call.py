@@ -3,6 +3,7 @@
 import ipaddress
 import json
 import re
+import shlex
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -241,11 +242,14 @@ def _is_changing_line(spec: ToolSpec, value: _NamedValue, plain: str) -> bool:
     is_request = any("://" in part and names_change(part, frozenset()) for part in parts)
     if "\n" in value.value.strip() or is_request or {*plain.split()} & _WORDS["methods"]:
         return True
-    reads = only_reads(spec.upstream_name, parts)
-    if reads is None:
+    try:
+        reads = {only_reads(spec.upstream_name, one) for one in (parts, shlex.split(value.value[:_MAX_CHARS]))}
+    except ValueError:  # quotes that do not end
+        return True
+    if None in reads:
         is_command = bool(value.words & _WORDS["commands"])
         return _is_other_program(spec, value) or _is_changing_command(plain, is_command=is_command)
-    return not reads
+    return False in reads
 
 
 def _is_other_program(spec: ToolSpec, value: _NamedValue) -> bool:

@@ -20,11 +20,16 @@ class Program(NamedTuple):
     bare: frozenset[str]
     words: re.Pattern[str] | None
     options: frozenset[str]
+    needs: str
     queried: bool
     """Whether a query of the program is a command line."""
 
     def only_reads(self, parts: Sequence[str]) -> bool:
         """Return whether a command line, without the program's name, has only subcommands and options that read."""
+        if self.needs and not any(part.lstrip("-") == self.needs for part in parts):
+            return False
+        if "*" in self.options and any(part.startswith("-") for part in parts[:2]):
+            return False  # it is not known which of the next words is its value
         words, rest = [], iter(parts)
         for part in rest:
             if not part.startswith("-") or part == "-":
@@ -71,7 +76,14 @@ def _program(name: str) -> Program:
     pattern = row.get("words")
     options = f"{row.get('options', '')} {_STORED['every']['options']}"
     sets = [frozenset(text.split()) for text in (row.get("reads", ""), row.get("bare", ""), options)]
-    return Program(sets[0], sets[1], re.compile(pattern) if pattern is not None else None, sets[2], "queried" in row)
+    return Program(
+        sets[0],
+        sets[1],
+        re.compile(pattern) if pattern is not None else None,
+        sets[2],
+        row.get("needs", ""),
+        "queried" in row,
+    )
 
 
 PROGRAMS = {name: _program(name) for name in _STORED if name != "every"}
@@ -82,7 +94,8 @@ def only_reads(tool: str, parts: Sequence[str]) -> bool | None:
 
     The program is named by the tool (`git`, `run_git`, or `git_log` with a subcommand), or by the command line.
     """
-    first = parts[0].rpartition("/")[2] if parts else ""
+    folder, _, first = parts[0].rpartition("/") if parts else ("", "", "")
+    first = first if folder in ("", "/bin", "/usr/bin") else ""
     words = words_of(tool)
     at = next((at for at, word in enumerate(words) if word in PROGRAMS), None)
     if at is not None and _AROUND.issuperset(words[:at]):

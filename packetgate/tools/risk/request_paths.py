@@ -10,6 +10,8 @@ from packetgate.tools.text.words import words_of
 _WORDS = word_lists("paths")
 _SEGMENTS = re.compile(r"[/;:]+")
 _VERSION = re.compile(r"v\d+")
+_DATED = re.compile(r"(?:19|20)\d\d|v?\d+(?:\.\d+)+")
+"""A year, or the version of something that is not the interface."""
 _KEY_DIGITS = 3
 """Number of digits in a segment that looks like a key."""
 
@@ -29,7 +31,7 @@ def names_change(text: str, words: frozenset[str]) -> bool:
     is_request = bool(rest) or (path.startswith("/") and not words & _WORDS["files"])
     if not is_request or not _WORDS["pages"].isdisjoint((*host.casefold().split("."), *names)):
         return False
-    is_interface = "?" in text or host.casefold().startswith("api.") or any(map(_is_of_interface, names))
+    is_interface = host.casefold().startswith("api.") or any(map(_is_of_interface, names))
     return any(
         _is_change(segment, is_last=at == len(segments), is_interface=is_interface)
         for at, segment in enumerate(segments, 1)
@@ -37,7 +39,7 @@ def names_change(text: str, words: frozenset[str]) -> bool:
 
 
 def _is_of_interface(name: str) -> bool:
-    is_key = name.isdigit() or sum(char.isdigit() for char in name) >= _KEY_DIGITS
+    is_key = (name.isdigit() or sum(char.isdigit() for char in name) >= _KEY_DIGITS) and not _DATED.fullmatch(name)
     return is_key or name in _WORDS["interfaces"] or bool(_VERSION.fullmatch(name))
 
 

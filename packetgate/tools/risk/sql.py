@@ -73,11 +73,12 @@ _LANGUAGES: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
         (
             "a pipeline that changes, stores or sends its result",
             r"",
-            rf"(?:^|\s|\])\|\s*(?:{'|'.join(sorted(_PIPED['changes']))})\b|(?:^|=.*\s)\|\s*(?:delete|dump|script)\b",
+            rf"(?:^|\s|\])\|\s*(?:{'|'.join(sorted(_PIPED['changes']))})\b",
         ),
     )
 }
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
+_DELETING_STAGE = re.compile(r"(?:^|\s)\|\s*(?:delete|dump|script)\b", re.IGNORECASE)
 _STAGE = re.compile(r"[|\[]\s*([a-z_]*)", re.IGNORECASE)
 _DOT_COMMAND = re.compile(r"^\s*\.([a-z]+)(?=[\w-]*\s+\S)", re.IGNORECASE | re.MULTILINE)
 _CHAIN = re.compile(r"\s*(?:db|g)\s*\.")
@@ -143,6 +144,10 @@ def change_in(text: str, languages: frozenset[str] = frozenset()) -> str:
     for what, (begins, changes) in _LANGUAGES.items():
         if begins.match(bare) and (changes.search(text) or changes.search(bare)):
             return what
+    for line in text.splitlines():
+        at = _DELETING_STAGE.search(line)
+        if at and (not at.start() or "=" in line[: at.start()]):
+            return "a pipeline that changes, stores or sends its result"
     is_kusto = bool(languages & {"kql", "kusto"})
     for command in _DOT_COMMAND.findall(text):
         if command.lower() != "show" and (is_kusto or verb_kind(command) in SURE_CHANGES):

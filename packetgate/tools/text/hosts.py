@@ -10,7 +10,7 @@ _ADDRESS = re.compile(r"(?:(?:https?|wss?|ftps?|sftp|ssh|git|smtp|imap)://)?([^/
 _NETWORK_PATH = re.compile(r"(?:file:)?[/\\]{2}([^/?#@\\]+)[/\\][^\s@]*", re.IGNORECASE)
 _COPY_PATH = re.compile(r"[\w.+-]+@([^\s/:@\\]+):[^\s@]+|(?!file:)(\w[\w.-]+):(?:~|/(?!/))[^\s@]*", re.IGNORECASE)
 _MACHINE = re.compile(rf"file://(?!/[^/\\])|[/\\]{{2}}|{_COPY_PATH.pattern}", re.IGNORECASE)
-_NAME = re.compile(r"(?<=//)[^\s/?#@:]+|\[[0-9a-f:.]+\]|\w[\w-]*(?:\.[\w-]+)+")
+_NAME = re.compile(r"(?<=//)[^\s/?#@:]+|\[[0-9a-f:.]+\]|(?<![\w-])[\w-]+(?:\.[\w-]+)+")
 _PORT = re.compile(r":\d{1,5}$")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?")
 _NUMBER = re.compile(r"0x[0-9a-f]*|\d+")
@@ -48,7 +48,7 @@ def hosts_in(text: str) -> set[str]:
     """Return each host that a text names, however it is written."""
     folded = unicodedata.normalize("NFKC", text).lower().replace("\u3002", ".")
     forms = {folded, unquote(folded), unquote(unquote(folded))}
-    return {host for form in forms for name in _NAME.findall(form) if (host := host_in(name))}
+    return {host for form in forms for name in _NAME.findall(form) if (host := host_in(name.strip("-")))}
 
 
 def host_pattern(text: str) -> str:

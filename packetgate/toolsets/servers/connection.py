@@ -468,6 +468,8 @@ class Connection(Server):
         capabilities = client.session.server_capabilities if client else None
         if client is None or capabilities is None or (capabilities.extensions or {}).get(TOOL_RESOLUTION) != {}:
             return tuple(specs)
+        if not options["trusted"]:  # it would receive arguments before anything is decided about them
+            return tuple(specs)
         marked = {tool.name for tool in offered if is_marked(tool)}
         return tuple(
             replace(spec, ask_hints=partial(self._hints, client, spec.upstream_name))
@@ -498,7 +500,7 @@ class Connection(Server):
         except MCPError as error:
             is_refusal = error.error.code == INVALID_PARAMS and transport_failure(error) is None
             return CallHints(are_trusted=trusted, refusal=self._cause(error)) if is_refusal else None
-        except (*_CONNECTION_ERRORS, ValidationError):
+        except (*_CONNECTION_ERRORS, ValueError):  # also arguments that cannot be sent
             return None
         hints = answer.annotations
         return CallHints(hints.read_only_hint, hints.open_world_hint, trusted) if answer.name == tool else None

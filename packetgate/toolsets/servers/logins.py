@@ -114,8 +114,12 @@ def _keyring() -> Any:
         import keyring
     except ImportError:
         return None
-    backend = keyring.get_keyring()
-    return backend if backend.priority > 0 else None  # 0: no backend works; below: switched off
+    try:
+        backend = keyring.get_keyring()
+        works = backend.priority > 0  # 0: no backend works; below: switched off
+    except Exception:  # noqa: BLE001  of a backend that is configured and does not work
+        return None
+    return backend if works else None
 
 
 def _place(keyring: Any) -> str:

@@ -99,7 +99,7 @@ def notes(answer: Any = READS, tool: str = "manage_notes", **more: Any) -> tuple
         (_replace_schema, True, "manage_notes", None, "write"),
         (_hang, True, "manage_notes", None, "write"),
         (_refuse, True, "manage_notes", None, "refused"),
-        (_refuse, False, "manage_notes", None, "refused"),
+        (_refuse, False, "manage_notes", None, "write"),
     ],
 )
 async def test_only_a_trusted_server_lowers_the_risk_of_a_call(
@@ -118,7 +118,7 @@ async def test_only_a_trusted_server_lowers_the_risk_of_a_call(
         catalogue = await hub.catalogue()
         facts = Facts(Header(session_id="s"), catalogue, frozenset(catalogue))
         (call,) = await gate(hub).judge([asked_call(facts, f"notes.{tool}")], facts)
-    assert resolver.asked == [(tool, {"action": "show"})]
+    assert resolver.asked == [(tool, {"action": "show"})] * trusted
     assert offering.ran == []
     assert call.verdict is not None
     assert ("refused" if call.verdict.effect == "refuse" else str(call.risk)) == risk
@@ -134,8 +134,8 @@ async def test_a_call_that_reaches_outside_is_believed_of_any_server(answer: Any
     assert call.open_world is is_outside
 
 
-async def test_a_call_that_only_reads_is_checked_for_leaks_like_any_read():
-    offering, _ = notes(OUTSIDE)
+async def test_a_server_is_not_asked_about_a_call_that_may_leak_data():
+    offering, resolver = notes(OUTSIDE)
     mail = ToolCall(tool_name="mail.read", risk=Risk.READ, result=ToolResult(success=True, output=LEAKED))
     labels = (SessionLabel(label=FlowLabel.PRIVATE, source="mail.read"),)
     async with McpHub([in_process(offering.server, trusted=True)]) as hub:
@@ -144,10 +144,10 @@ async def test_a_call_that_only_reads_is_checked_for_leaks_like_any_read():
         params = {"action": LEAKED}
         traced = facts.traced_call(catalogue["notes.manage_notes"], params, selection_reasoning=CHOSEN_BY_CLIENT)
         (call,) = await gate(hub).judge([traced], facts)
-    assert call.risk is Risk.READ
+    assert resolver.asked == []
     assert call.is_flagged
     assert call.verdict is not None
-    assert call.verdict.effect == "ask"
+    assert call.verdict.effect == "dry_run"  # a change, as its tool
 
 
 async def test_a_server_that_does_not_offer_the_extension_is_not_asked():
