@@ -164,6 +164,11 @@ async def test_a_listed_tool_and_its_servers_messages_are_unchanged(tmp_path: Pa
         """Get many lines."""
         return ("a line\n" * chars)[:chars]
 
+    @server.tool
+    def get_rows(count: int) -> list[str]:
+        """Get many rows."""
+        return [f"row {number}" for number in range(count)]
+
     logged: list[Any] = []
 
     async def on_log(message: Any) -> None:
@@ -193,6 +198,9 @@ async def test_a_listed_tool_and_its_servers_messages_are_unchanged(tmp_path: Pa
             assert logged[-1] == ("warning", None, "torn")
         whole = await talk.call("desk__get_lines", chars=250_000)
         assert (len(whole.text), len(whole.structured["result"])) == (250_000, 250_000)
+        rows = await talk.call("desk__get_rows", count=12_000)
+        assert not rows.is_error, rows.text[-300:]
+        assert rows.structured["result"][-1] == "row 11999"
         cut = await talk.call("desk__get_lines", chars=400_000)
         assert "400,000 characters in all; read_result" in cut.text
 
