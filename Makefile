@@ -107,7 +107,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(UV)
 $(BIN)/llama-server: tests/support/llama.cpp/CMakeLists.txt | $(VENV)/.dev
 	@echo "compiling llama-server ..."
 	@rm -rf $(VENV)/llama.cpp && mkdir -p $(VENV)/llama.cpp
-	@$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary :all: \
+	@$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary llama-cpp-python \
 		--constraint constraints.txt --dest $(VENV)/llama.cpp llama-cpp-python
 	@tar -xzf $(VENV)/llama.cpp/*.tar.gz -C $(VENV)/llama.cpp --strip-components 1 --wildcards '*/vendor/llama.cpp'
 	@cmake -S $(dir $<) -B $(VENV)/llama.cpp/build -DCMAKE_CXX_FLAGS=-O1 \
