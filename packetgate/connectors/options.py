@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from packetgate.connectors.run_settings import RunSettings
     from packetgate.graph.settings import Settings
     from packetgate.state.context import RoutingContext
-    from packetgate.tools.risk.registry import Registry
     from packetgate.toolsets.builtin.sandbox import SandboxSettings
     from packetgate.toolsets.servers.config import McpConfig
 
@@ -92,27 +91,28 @@ def check_settings_files(settings: "Settings") -> "Settings":
     """
     from packetgate.graph.composition import sandbox_settings
     from packetgate.tools.catalogue.preferences import load_preferences
-    from packetgate.tools.risk.registry import load_registry
     from packetgate.toolsets.servers.config import load_config
     from packetgate.toolsets.servers.confined import sandbox_problem
 
     preferences = load_preferences(settings.preferences_path)
     config = load_config(settings.config_path, settings.root)
-    sandbox, registry = sandbox_settings(preferences, settings), load_registry()
+    sandbox = sandbox_settings(preferences, settings)
     may_need_sandbox = config.servers or shutil.which("bwrap") is None  # trying it takes a moment
     note = sandbox_problem(sandbox) if may_need_sandbox else ""
     for line in [*config.entry_problems, *([note] if note else [])]:
         typer.echo(f"packetgate: {line}", err=True)
-    _confirm_servers(config, sandbox, registry)
+    if note:
+        _confirm_servers(config, sandbox)
     return settings
 
 
-def _confirm_servers(config: "McpConfig", sandbox: "SandboxSettings", registry: "Registry") -> None:
+def _confirm_servers(config: "McpConfig", sandbox: "SandboxSettings") -> None:
     """Ask, in a terminal, whether unknown servers may start without a sandbox."""
+    from packetgate.tools.risk.registry import load_registry
     from packetgate.toolsets.servers.confined import confirm_server, unconfirmed_servers
 
     if sandbox.data is not None and config.servers and sys.stdin.isatty() and sys.stderr.isatty():
-        for name, entry in unconfirmed_servers(config, sandbox, registry).items():
+        for name, entry in unconfirmed_servers(config, sandbox, load_registry()).items():
             command = shlex.join([str(entry["command"]), *map(str, entry.get("args", ()))])
             shown = f"{escaped(name)} is unknown, and would run with all your permissions: {escaped(redacted(command))}"
             question = f"{shown}\nStart it?"

@@ -2,9 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
@@ -22,6 +23,7 @@ from packetgate.graph.building import LAST_STAGE
 from packetgate.graph.journal import DatabaseJournal
 from packetgate.graph.leases import Leases
 from packetgate.graph.records import forget_records
+from packetgate.state.base import now
 from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import PacketError, SessionError
@@ -132,6 +134,18 @@ def question_of(interrupt: Interrupt) -> dict[str, Any]:
         return dict(value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return {"kind": "question", "question": text, "question_id": interrupt.id, "value": value}
+
+
+def expiry_of(question: Mapping[str, Any]) -> datetime | None:
+    """Return when a question expires, or None."""
+    written = question.get("expires_at")
+    return datetime.fromisoformat(written) if isinstance(written, str) else None
+
+
+def has_expired(question: Mapping[str, Any]) -> bool:
+    """Whether a question has expired."""
+    expiry = expiry_of(question)
+    return expiry is not None and now() > expiry
 
 
 class Sessions:

@@ -21,13 +21,12 @@ from packetgate.connectors.discord.questions import (
     NOT_AUTHORISED,
     Action,
     decision_buttons,
-    has_expired,
     headline,
     question_parts,
     reply_of,
     requester_id,
 )
-from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.sessions import Sessions, has_expired
 from packetgate.connectors.turn import (
     RESUMING,
     Asked,

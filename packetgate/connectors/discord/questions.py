@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Literal, Self, cast, get_args
 
 import discord
@@ -10,8 +9,8 @@ from discord.utils import escape_markdown, format_dt
 
 from packetgate.connectors import rendering
 from packetgate.connectors.discord.messages import code_block
+from packetgate.connectors.sessions import expiry_of
 from packetgate.connectors.turn import remember_words
-from packetgate.state.base import now
 from packetgate.state.packet import CognitionPacket
 
 Action = Literal["approve", "reject", "session", "always", "trust", "never"]
@@ -36,18 +35,6 @@ def requester_id(packet: CognitionPacket) -> int:
     """Return the id of the Discord user who started the turn; 0 if the turn was started elsewhere."""
     person = packet.header.person
     return int(person) if person.isdecimal() else 0
-
-
-def expiry_of(question: Mapping[str, Any]) -> datetime | None:
-    """Return when a question expires, or None."""
-    written = question.get("expires_at")
-    return datetime.fromisoformat(written) if isinstance(written, str) else None
-
-
-def has_expired(question: Mapping[str, Any]) -> bool:
-    """Whether a question has expired."""
-    expiry = expiry_of(question)
-    return expiry is not None and now() > expiry
 
 
 def calls_of(question: Mapping[str, Any]) -> list[dict[str, Any]]:

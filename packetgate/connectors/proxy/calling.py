@@ -195,22 +195,24 @@ async def _decide_outside_client(
         CallRefusedError: the call waits for an answer.
     """
     key, recorder = _parked_key(ctx, requested, session), gateway.recorder
-    proposal = gateway.parked_calls.get(key)
-    if proposal is not None:
-        await _wait_for_answer(ctx, proposal, recorder, gateway.settings)
-        proposal = await recorder.current(proposal)
+    parked = proposal = gateway.parked_calls.get(key)
+    if parked is not None:
+        await _wait_for_answer(ctx, parked, recorder, gateway.settings)
+        proposal = await recorder.current(parked)
     is_open = proposal is not None and not proposal.calls[0].status.is_final
     if proposal is None or (is_open and proposal.question is not None and proposal.question.has_expired):
-        caller = replace(_caller(ctx), report_progress=None, pass_log=None)  # the request ends before the run
+        proposal = await gateway.propose(requested, session, own_session=True, can_ask=_can_ask(ctx))
+        if proposal.question is None:
+            return proposal
         async with gateway.parking:
-            if gateway.parked_calls.get(key) not in (None, proposal):
-                raise CallRefusedError("the same call was made at the same time: repeat it")
-            proposal = await gateway.propose(requested, session, own_session=True, can_ask=_can_ask(ctx))
-            if proposal.question is None:
-                return proposal
-            with called_by(caller):
-                await recorder.park(session.packet(proposal))
-            gateway.parked_calls[key] = proposal
+            other = gateway.parked_calls.get(key)
+            if other is not None and other is not parked:
+                proposal = other  # the same call, made at the same time
+            else:
+                # the request ends before the run
+                with called_by(replace(_caller(ctx), report_progress=None, pass_log=None)):
+                    await recorder.park(session.packet(proposal))
+                gateway.parked_calls[key] = proposal
     if not proposal.calls[0].status.is_final:
         raise CallRefusedError(_waiting_text(proposal, gateway.settings, can_ask=_can_ask(ctx)))
     gateway.parked_calls.pop(key, None)

@@ -7,7 +7,6 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from rich.text import Text
 
 from packetgate.connectors import rendering
 from packetgate.connectors.running import InterruptedReadError
-from packetgate.connectors.sessions import AnswerPiece, Sessions, ShownText
+from packetgate.connectors.sessions import AnswerPiece, Sessions, ShownText, has_expired
 from packetgate.connectors.terminal.reading import LineReader, is_at_terminal, reader
 from packetgate.connectors.turn import (
     RESUMING,
@@ -36,7 +35,6 @@ from packetgate.connectors.turn import (
 )
 from packetgate.graph.building import LAST_STAGE
 from packetgate.graph.settings import Settings
-from packetgate.state.base import now
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError, PacketError, RequestError
 from packetgate.state.events import StageFinished, StageStarted
@@ -101,8 +99,7 @@ async def only_open_session(sessions: Sessions, shown: LastQuestion, asked: Coll
     for name in dict.fromkeys([*shown.sessions(), *asked]):
         with suppress(PacketError):  # one unreadable session must not stop the others
             question = (await sessions.state(name)).question
-            expires = question.get("expires_at") if question else None
-            if question and (expires is None or datetime.fromisoformat(expires) > now()):
+            if question and not has_expired(question):
                 waiting.append(name)
     if len(waiting) == 1:
         return waiting[0]

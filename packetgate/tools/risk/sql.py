@@ -47,6 +47,7 @@ _EXPLAIN = re.compile(r"^\s*explain\s+(?:query\s+plan\s+)?(?=(?:select|with)\b)"
 _PLAIN_FUNCTIONS = word_lists("sql")["plain_functions"]
 _PIPED, _ABOUT_ANSWER = word_lists("pipelines"), word_lists("arguments")["about_answer"]
 _COMMENTS = re.compile(r"(?:#|//)[^\n]*|/\*.*?\*/", re.DOTALL)
+_PIPELINE = "a pipeline that changes, stores or sends its result"
 _LANGUAGES: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
     what: (re.compile(begins, re.IGNORECASE | re.DOTALL), re.compile(changes, re.IGNORECASE))
     for what, begins, changes in (
@@ -71,7 +72,7 @@ _LANGUAGES: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
             r"",
         ),
         (
-            "a pipeline that changes, stores or sends its result",
+            _PIPELINE,
             r"",
             rf"(?:^|\s|\])\|\s*(?:{'|'.join(sorted(_PIPED['changes']))})\b",
         ),
@@ -147,7 +148,7 @@ def change_in(text: str, languages: frozenset[str] = frozenset()) -> str:
     for line in text.splitlines():
         at = _DELETING_STAGE.search(line)
         if at and (not at.start() or "=" in line[: at.start()]):
-            return "a pipeline that changes, stores or sends its result"
+            return _PIPELINE
     is_kusto = bool(languages & {"kql", "kusto"})
     for command in _DOT_COMMAND.findall(text):
         if command.lower() != "show" and (is_kusto or verb_kind(command) in SURE_CHANGES):

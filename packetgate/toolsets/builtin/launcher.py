@@ -31,6 +31,8 @@ class Plan(TypedDict):
 STOP = signal.SIGUSR1
 """Signal that ends the program and all its processes. The parent sends it, or the kernel when the parent dies."""
 
+_COUNTS_IN_SANDBOX = (5, 14)
+"""Version of Linux from which a sandbox counts its own processes, and not all of the user's."""
 _SET_PDEATHSIG, _CAPBSET_DROP, _SET_SUBREAPER = 1, 24, 36
 _MEMORY_CAPABILITIES = (19, 21, 38)
 """Capabilities SYS_PTRACE, SYS_ADMIN and PERFMON: root needs one to read the memory of other processes."""
@@ -140,11 +142,8 @@ def _exec_program(plan: Plan) -> None:
         for number in (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ, STOP):
             signal.signal(number, signal.SIG_DFL)
         os.environ.pop("PWD", None)  # set by bubblewrap
-        is_counted_in_sandbox = tuple(map(int, os.uname().release.split(".")[:2])) >= (
-            5,
-            14,
-        )  # else with all the user's
-        if plan["max_tasks"] and os.getuid() and is_counted_in_sandbox:
+        kernel = tuple(map(int, os.uname().release.split(".")[:2]))
+        if plan["max_tasks"] and os.getuid() and kernel >= _COUNTS_IN_SANDBOX:
             resource.setrlimit(resource.RLIMIT_NPROC, (plan["max_tasks"],) * 2)
         for capability in _MEMORY_CAPABILITIES:
             _libc.prctl(_CAPBSET_DROP, capability, 0, 0, 0)

@@ -13,7 +13,7 @@ from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import calls, scripted, wanted
 
-from packetgate.connectors.discord import questions
+from packetgate.connectors import sessions
 from packetgate.connectors.discord.conversations import (
     ANSWERED,
     ANSWERED_ELSEWHERE,
@@ -194,7 +194,7 @@ async def test_a_button_press_after_the_expiry_runs_nothing(
 ):
     async with workshop.bot(WRITING):
         question = await ask(discord)
-        monkeypatch.setattr(questions, "now", lambda: now() + timedelta(days=2))
+        monkeypatch.setattr(sessions, "now", lambda: now() + timedelta(days=2))
         assert (await discord.press(ADA, question, "Approve"))["data"]["content"] == EXPIRED
     assert discord.messages[question["id"]]["components"] == []
     assert not (workshop.folder / "notes.txt").exists()

@@ -58,6 +58,16 @@ async def test_an_approved_write_runs_and_is_journaled(tmp_path: Path, kind: Pro
         ]
 
 
+async def test_equal_calls_at_once_have_one_question(tmp_path: Path, written: list[str]) -> None:
+    async with proxy_client(tmp_path, ledger_server(written), allow_write_tools=True) as talk:
+        calls = [talk.call("call_changing_tool", **ADD) for _ in range(3)]
+        refusals = {result.text for result in await asyncio.gather(*calls)}
+        assert len(refusals) == 1
+        assert "answer --session proxy-" in refusals.pop()
+        assert len(talk.gateway.parked_calls) == 1
+    assert written == []
+
+
 @pytest.mark.parametrize("reading_s", [0, READING_S + 0.1])
 async def test_a_declined_call_does_not_run_and_is_parked_if_nobody_read_the_question(
     tmp_path: Path, kind: Protocol, written: list[str], reading_s: float
