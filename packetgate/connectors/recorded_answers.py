@@ -254,7 +254,7 @@ async def record_answer(
                 f"`packetgate answer --session {session}` shows what is known",
                 Code.TURN_INTERRUPTED,
             )
-    yield Recorded(owner.channel)
+    yield Recorded(state.packet, owner.channel)
 
 
 async def _failures(question_id: str, journal: Journal) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from itertools import chain, repeat
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.types import Command
@@ -108,8 +108,11 @@ class Finished:
 class Recorded:
     """The answer is recorded, and the process that asked has not reported a result yet."""
 
+    packet: CognitionPacket
+    """The turn as it is now: its call is not over."""
     channel: str
     """What that process is, such as `proxy`."""
+    exit_status: ClassVar[int] = 0
 
 
 _FAILED = frozenset({ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN})

@@ -149,7 +149,6 @@ class Terminal:
                 event = await self._until_end(turn)
                 if isinstance(event, Recorded):
                     rendering.say(_RECORDED.format(event.channel, self.session), stderr=self.as_json)
-                    return 0
                 if isinstance(event, Asked) and self.interactive:
                     self.ask(event.question)
                     turn = await self._reply()
@@ -158,7 +157,7 @@ class Terminal:
                     self._show_pending(event)
                 if self.as_json:
                     rendering.write_json(event.packet)
-                return event.exit_status if isinstance(event, Finished) else WAITING
+                return WAITING if isinstance(event, Asked) else event.exit_status
         except (EOFError, InterruptedReadError) as end:
             self._hint("left unanswered (yes, no or skip): {}", "yes")
             if isinstance(end, EOFError):
@@ -279,7 +278,10 @@ class Terminal:
             replies = ", ".join(["yes", "no", "skip", *remember_words(asked.question)])
             words, others = "yes", f" ({replies})"
         command = self.answer_command(words, f"--question {question_id[:_SHORT_ID]}")
-        self._out.print(f"\nWaiting for approval; not run. To decide{others}: {command}", soft_wrap=True)
+        routing = asked.packet.tool_routing
+        may_have_run = routing is not None and any(call.started_at for call in routing.calls)
+        known = "it is unknown whether it ran" if may_have_run else "not run"
+        self._out.print(f"\nWaiting for approval; {known}. To decide{others}: {command}", soft_wrap=True)
 
     def _hint(self, text: str, *reply: str) -> None:
         if sys.stderr.isatty():

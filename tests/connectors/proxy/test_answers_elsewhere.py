@@ -1,6 +1,7 @@
 """`packetgate answer` records a decision, and the proxy process that asked runs the call, on its own servers."""
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -182,16 +183,19 @@ async def test_the_proxy_is_killed_during_the_write(cli: CommandLine, folder: Fo
         async with agent(cli) as one:
             server, proxy = await one.pids()
             session = await asked(cli, await one.add())
-            deciding = asyncio.create_task(answer(cli, session, "yes"))
-            await until(lambda: bool(folder.lines("ran")))
+            recorded = await answer(cli, session, "yes", "--json")  # stops waiting for the result
+            assert (recorded.status, "The proxy runs the call" in recorded.err) == (0, True)
+            assert json.loads(recorded.out)["tool_routing"]["calls"][0]["status"] == "approved"
             os.kill(proxy, signal.SIGKILL)
-            assert (await deciding).status == 2
     await until(lambda: not alive(int(server)))
     (folder / "may_end").touch()
     async with agent(cli) as other:
-        assert "the same call was made before" in await other.add()
+        repeated = await other.add()
+        assert "status unknown. The same call was made before" in repeated
+        assert "NOT run" not in repeated
     told = await answer(cli, session)
     assert (told.status, "It had begun to run the answer" in told.err) == (WAITING, True), told.err
     here = await answer(cli, session, "--run-here")
     assert (here.status, "it is not known whether it finished" in here.out) == (WAITING, True), here.err
+    assert "it is unknown whether it ran. To decide" in here.out
     assert folder.lines("ran") == [f"{server} one"]
