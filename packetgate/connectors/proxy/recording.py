@@ -1,12 +1,13 @@
 """Record ended calls after the client has received the answer, and store calls that wait for an answer elsewhere.
 
-If the store fails, only the record is lost: the journal holds everything that later calls depend on.
+A database that cannot be written, such as a locked one, is tried again. What is still unwritten when the proxy ends, or
+exceeds the queue, is lost with a line in the log; the journal holds everything that later calls depend on.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from langgraph.store.base import BaseStore
@@ -24,6 +25,7 @@ from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.ranking.learning import ConfirmedUse
 from packetgate.ranking.store import delete_old_uses, store_use
 from packetgate.state.channels import PROXY
+from packetgate.state.errors import ConfigError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Header
 from packetgate.toolsets.servers.hub import McpHub
@@ -35,6 +37,8 @@ EXIT_S = 5.0
 """Seconds that the shutdown waits for unwritten records."""
 QUIET_S = 0.1
 """Seconds between a call and its record, so that further calls are not delayed by writing."""
+RETRY_S = 1.0
+"""Seconds until a database that could not be written is tried again."""
 
 log = logging.getLogger(__name__)
 
@@ -61,8 +65,10 @@ async def open_recorder(settings: Settings, hub: McpHub, journal: DatabaseJourna
         try:
             async with answers.run_in_background():
                 yield recorder
-            with suppress(TimeoutError):
+            try:
                 await asyncio.wait_for(recorder.wait_until_written(), EXIT_S)
+            except TimeoutError:
+                log.warning("the last calls are not recorded: the database could not be written in %d s", EXIT_S)
         finally:
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
@@ -120,10 +126,7 @@ class Recorder:
             await asyncio.sleep(QUIET_S)
             while not self._waiting.empty():
                 ended.append(self._waiting.get_nowait())
-            try:
-                await self._journal.record(*(entry for *_, entries in ended for entry in entries))
-            except Exception:
-                log.exception("the journal could not be written")
+            await self._write([entry for *_, entries in ended for entry in entries])
             for header, packet, use, _ in ended:
                 try:
                     if self.store is not None and use is not None:
@@ -135,6 +138,22 @@ class Recorder:
                     log.exception("packet %s could not be recorded", header.packet_id)
                 finally:
                     self._waiting.task_done()
+
+    async def _write(self, entries: Sequence[Entry]) -> None:
+        """Write journal entries, as soon as the database can be written."""
+        is_told = False
+        while True:
+            try:
+                await self._journal.record(*entries)
+                return
+            except ConfigError as error:
+                if not is_told:
+                    log.warning("the journal cannot be written, and is tried again: %s", error)
+                is_told = True
+                await asyncio.sleep(RETRY_S)
+            except Exception:
+                log.exception("the journal could not be written")
+                return
 
 
 def _sections(packet: CognitionPacket) -> dict[str, Any]:
