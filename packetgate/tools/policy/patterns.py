@@ -66,7 +66,9 @@ _MONEY = re.compile(
     r"^[$\u20ac\xa3\xa5]|[$\u20ac\xa3\xa5%]$|(?<=\d)\s*(?:usd|eur|gbp|chf)$|^(?:usd|eur|gbp|chf)(?=\s*\d)"
 )
 _COMMAND_ENDS = re.compile(r"[;|&\n()`{}]+")
-_SHELL_SPACE = re.compile(r"\$\{?ifs\}?|\s+")
+_SHELL_SPACE = re.compile(r"\$(?:ifs\b|\{ifs\})", re.IGNORECASE)
+_SHELL_MARKS = re.compile(r"\\\n|\$(?:\{\w*\}|\w+|[@*]|(?=[\"']))|[\"'\\]")
+"""What a shell removes from its words: quotes, backslashes, and variables without a value."""
 _COPY_PLACE = re.compile(r"()(?:[^/\\@]*@)?([^/\\@:]{2,}):(?!//)(.*)", re.DOTALL)
 _OPTION = re.compile(r"[^\w\s]{1,3}\w[\w-]*")
 _PATTERN_PARTS = re.compile(r"\\.|\*\*|\*|[^*\\]+|\\", re.DOTALL)
@@ -287,7 +289,7 @@ def _text_of(value: Any) -> str:
 
 
 def _leaves_folder(text: str) -> bool:
-    forms = (unicodedata.normalize("NFKC", form) for form in _decoded(text))
+    forms = (unicodedata.normalize("NFKC", form) for decoded in _decoded(text) for form in (decoded, _as_shell(decoded)))
     return any({".", ".."} & {*re.split(r"[/\\:{},;]", form)} for form in forms) or not text.isprintable()
 
 
@@ -303,8 +305,8 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
     yield text
     if isinstance(value, str) and len(text) <= _MAX_PATH:
         for form in dict.fromkeys(_decoded(text)):
-            plain = _MAIL_COMMENT.sub("", form)
-            for word in dict.fromkeys([*_SEPARATORS.split(form), *(_SEPARATORS.split(plain) if plain != form else ())]):
+            readings = {form, _MAIL_COMMENT.sub("", form), _as_shell(form)}
+            for word in {word for reading in readings for word in _SEPARATORS.split(reading)}:
                 parts = dict.fromkeys([word, *_QUERY_MARKS.split(word), *word.split(":")])
                 yield from (part for part in parts if part != text and _PLACE_MARKS.search(part))
                 yield from _option_values(word)
@@ -351,14 +353,22 @@ def _mailboxes(text: str) -> Iterator[str]:
 def _commands_in(text: str) -> Iterator[str]:
     """Yield the commands that a line of a shell may run: without quotes, with single spaces and the bare program name.
 
-    Any word may be a program's name: many programs run the rest of their line, or a part of it.
+    Any word may be a program's name: many programs run the rest of their line, or a part of it. More words may follow:
+    `xargs` adds them.
     """
-    for command in {text, *_COMMAND_ENDS.split(_SHELL_SPACE.sub(" ", text.replace("\n", ";")))}:
-        line = " ".join(re.sub(r"[\"'\\]", "", _SHELL_SPACE.sub(" ", command)).split())
+    words = _as_shell(text)
+    for command in {words, *_COMMAND_ENDS.split(words.replace("\n", ";"))}:
+        line = " ".join(command.split())
         while line:
             program, space, rest = line.partition(" ")
-            yield from (line, f"{program.rpartition('/')[2]}{space}{rest}")
+            for name in {program, program.rpartition("/")[2]}:
+                yield from (f"{name}{space}{rest}", f"{name}{space}{rest} ")
             line = rest
+
+
+def _as_shell(text: str) -> str:
+    """Return a text as a shell reads its words."""
+    return _SHELL_MARKS.sub("", _SHELL_SPACE.sub(" ", text))
 
 
 def _resolve_links(path: str) -> str:

@@ -185,8 +185,22 @@ READINGS: dict[str, list[tuple[Any, str]]] = {
                 "find . -exec dd if={} +",
                 ">log dd if=a",
                 "while ssh host 'dd if=a'; do :; done",
+                *("ls | xargs dd", "ls|xargs -0 /bin/dd", "$'dd' if=a", "d$@d if=a", "d${x}d if=a", "d\\\nd if=a"),
             ),
         )
+    ],
+    "word of a shell": [
+        *(
+            (f"cat {text}", "private/**")
+            for text in (
+                *("'private'/a", "p\\rivate/a", "priv'at'e/a", '"priv"ate/a', "x/../'private'/a", "$'private'/a"),
+                *("p$@rivate/a", "p${x}rivate/a", "<'private'/a", "--file='private'/a", "priv\\\nate/a"),
+            )
+        ),
+        *((value, "private/**") for value in ("p\\rivate/a", ["sh", "-c", "cat 'private'/a"], "cat${IFS}'private'/a")),
+        ("cat 'my private'/a", "my private/**"),
+        ("g\\it pu''sh", "git push **"),
+        ("curl https://b'ad'.example/a", "https://bad.example/**"),
     ],
 }
 
@@ -204,6 +218,9 @@ def test_any_reading_is_denied(value: Any, pattern: str):
         ("1,5", ">= 100"),
         ("https://bad.example/shop.example", "https://shop.example/**"),
         ("add it", "dd **"),
+        ("xargs add", "dd **"),
+        ("it's private", "private/**"),
+        ("cat a'private'/b", "private/**"),
         ("-x open/a", "private/**"),
         ("ann@shop.example (of bad.example)", "*@bad.example"),
     ],
@@ -238,6 +255,7 @@ def test_other_readings_are_not_denied(value: Any, pattern: str):
         ("https://shop.example/a,https://bad.example/", "https://shop.example/**"),
         ("notes/$HOME/a", "notes/**"),
         ("notes/{a,../../b}", "notes/**"),
+        ("notes/.'.'/b", "notes/**"),
         ("git@shop.example:../a", "git@shop.example:**"),
         ("git status $IFS", "git *"),
     ],
