@@ -345,7 +345,8 @@ def _waiting_text(proposal: Proposal, settings: Settings, *, can_ask: bool) -> s
     variable = " with the proxy's PACKETGATE_DATABASE_URL set," if settings.database_url else ""
     client = "refused the question before a person could read it" if can_ask else "does not support elicitation"
     return (
-        f"{why}, and this client {client}, so nobody was asked. On the proxy's machine,{variable} this command shows a person the question and takes the answer:\n"
+        f"{why}, and this client {client}, so nobody was asked. On the proxy's machine,{variable} this command shows a "
+        "person the question and takes the answer:\n"
         f"{_answer_command(proposal, settings)}\n"
         f"This proxy then runs the call. Repeat the call with the same arguments for its result.{declare}"
     )

@@ -141,19 +141,17 @@ class Recorder:
 
     async def _write(self, entries: Sequence[Entry]) -> None:
         """Write journal entries, as soon as the database can be written."""
-        is_told = False
-        while True:
+        is_waiting = True
+        while is_waiting:
             try:
                 await self._journal.record(*entries)
-                return
+                is_waiting = False
             except ConfigError as error:
-                if not is_told:
-                    log.warning("the journal cannot be written, and is tried again: %s", error)
-                is_told = True
+                log.warning("the journal cannot be written, and is tried again: %s", error)
                 await asyncio.sleep(RETRY_S)
             except Exception:
                 log.exception("the journal could not be written")
-                return
+                is_waiting = False
 
 
 def _sections(packet: CognitionPacket) -> dict[str, Any]:

@@ -289,7 +289,8 @@ def _text_of(value: Any) -> str:
 
 
 def _leaves_folder(text: str) -> bool:
-    forms = (unicodedata.normalize("NFKC", form) for decoded in _decoded(text) for form in (decoded, _as_shell(decoded)))
+    decoded = _decoded(text)
+    forms = (unicodedata.normalize("NFKC", form) for form in (*decoded, *map(_as_shell, decoded)))
     return any({".", ".."} & {*re.split(r"[/\\:{},;]", form)} for form in forms) or not text.isprintable()
 
 

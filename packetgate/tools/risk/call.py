@@ -17,7 +17,7 @@ from packetgate.state.routing import Risk, ToolCall
 from packetgate.tools.risk.command_lines import is_queried, only_reads
 from packetgate.tools.risk.parameter_kinds import SAVE_NAMES, Kind, parameter_kinds, word_lists
 from packetgate.tools.risk.request_paths import names_change
-from packetgate.tools.risk.sql import UNREADABLE, change_in, looks_like_sql, risk_of_sql
+from packetgate.tools.risk.sql import UNREADABLE, change_in, looks_like_sql, only_queries, risk_of_sql
 from packetgate.tools.spec.tool_spec import CallHints, ToolSpec
 from packetgate.tools.text.values import is_address
 from packetgate.tools.text.verbs import POSSIBLE_CHANGES, READ_VERBS, SENDING_VERBS, SURE_CHANGES, verb_kind
@@ -37,6 +37,7 @@ _SHELL = re.compile(r"[$<>]\(|`[^`]+`|(?:^|[\s\w])(?:;|\|\|?|&&?|>>?)\s*[\w./~$-
 _OPTION = re.compile(r"--[A-Za-z][\w-]*(?:[=\s]|$)")
 _OPTION_WORD = re.compile(r"--?[a-z][\w-]+")
 _PATH = re.compile(r"(?:[/~\\]|\.{1,2}[/\\]|[a-z]:[/\\])\S.*|\S(?:.*\S)?\.[a-z]\w{0,5}", re.IGNORECASE)
+_FILE_NAME = re.compile(r"(?!.*://).*\.[a-z]\w{0,5}", re.IGNORECASE)
 _METHOD = re.compile(r"[a-z]\w*(?:\.[a-z]\w*)*")
 _WRITE_MODE = re.compile(r"[wax][bt]?\+?[bt]?|r[bt]?\+[bt]?")
 _CODE = re.compile(
@@ -89,9 +90,10 @@ class Judgement:
 def judge_call(spec: ToolSpec, params: Mapping[str, Any], hints: CallHints | None = None) -> Judgement:
     """Return the risk of a call. Permission depends on this risk, not on `spec.risk`. Blocking.
 
-    Arguments can only raise the risk, with three exceptions. A call of a trusted server's SQL tool has the risk of its
-    parsed SQL. A call without any of the tool's `changing_parameters` has the tool's `least_risk`. A trusted server's
-    hints can say that a call of a writing tool only reads.
+    Arguments can only raise the risk, with four exceptions. A call of a trusted server's SQL tool has the risk of its
+    parsed SQL, and of a tool for another query language that of a read if the query certainly is one. A call without
+    any of the tool's `changing_parameters` has the tool's `least_risk`. A trusted server's hints can say that a call
+    of a writing tool only reads.
     """
     try:
         arguments = json.dumps(params)
@@ -136,8 +138,8 @@ def _judge(spec: ToolSpec, arguments: str, hints: CallHints | None) -> Judgement
         return Judgement(spec.risk, open_world, spec.risk_reasons + address_reasons)
     kinds = _kinds_of(spec)
     reasons = [*dict.fromkeys(_reasons_in(spec, params, values, kinds))]
-    floor, floor_reasons, is_sql = spec.risk, spec.risk_reasons, _is_sql_call(params, kinds)
-    may_be_lower = params.keys().isdisjoint(spec.changing_parameters) if spec.changing_parameters else is_sql
+    floor, floor_reasons, is_query = spec.risk, spec.risk_reasons, _is_query_call(params, kinds)
+    may_be_lower = params.keys().isdisjoint(spec.changing_parameters) if spec.changing_parameters else is_query
     if may_be_lower and spec.least_risk is not None and spec.least_risk.severity < spec.risk.severity:
         floor = spec.least_risk
         floor_reasons = () if floor is Risk.READ else spec.risk_reasons
@@ -151,7 +153,9 @@ def _judge(spec: ToolSpec, arguments: str, hints: CallHints | None) -> Judgement
         reason.text for reason in reasons if reason.risk is risk and (risk is not floor or not floor_reasons)
     )
     tool_reasons = floor_reasons if risk is floor or not raised else ()
-    is_unconfirmed_read = spec.is_unconfirmed_read and worst is Risk.READ and (spec.risk is not Risk.EXECUTE or is_sql)
+    is_unconfirmed_read = (
+        spec.is_unconfirmed_read and worst is Risk.READ and (spec.risk is not Risk.EXECUTE or is_query)
+    )
     return Judgement(risk, open_world, raised + tool_reasons + address_reasons, is_unconfirmed_read)
 
 
@@ -164,10 +168,14 @@ def _sends(spec: ToolSpec) -> bool:
     return not SENDING_VERBS.isdisjoint(words_of(spec.upstream_name))
 
 
-def _is_sql_call(params: Mapping[str, Any], kinds: Mapping[str, Kind]) -> bool:
-    """Return whether a call's arguments contain SQL as text, and no other code or command."""
+def _is_query_call(params: Mapping[str, Any], kinds: Mapping[str, Kind]) -> bool:
+    """Return whether a call's arguments contain SQL, or queries that certainly read, and no other code or command."""
     programs = [name for name in params if kinds.get(name) in ("sql", "code", "command", "language")]
-    return bool(programs) and all(kinds[name] == "sql" and isinstance(params[name], str) for name in programs)
+    return bool(programs) and all(
+        isinstance(params[name], str)
+        and (kinds[name] == "sql" or (kinds[name] == "language" and only_queries(params[name])))
+        for name in programs
+    )
 
 
 def _reasons_in(
@@ -190,7 +198,7 @@ def _reasons_in(
 def _named_values(name: str, value: Any) -> Iterator[_NamedValue]:
     """Yield an argument and all values inside, also those in JSON text and in the query of an address.
 
-    A list of command words counts as one text.
+    A list of command words counts as one text, joined with and without quotes.
     """
     waiting: list[tuple[str, Any, frozenset[str]]] = [(name, value, frozenset())]
     while waiting:
@@ -206,7 +214,8 @@ def _named_values(name: str, value: Any) -> Iterator[_NamedValue]:
             inner = [(str(key), part, words) for key, part in value.items()]
         elif isinstance(value, list):
             is_command = _WORDS["command_lines"] & {*words_of(name)} and all(isinstance(part, str) for part in value)
-            inner = [(name, part, outer_words) for part in ([" ".join(value)] if is_command else value)]
+            texts = dict.fromkeys([" ".join(value), shlex.join(value)]) if is_command else ()
+            inner = [(name, part, outer_words) for part in (texts if is_command else value)]
         waiting += reversed(inner)
 
 
@@ -224,7 +233,7 @@ def _text_reasons(spec: ToolSpec, value: _NamedValue, kind: Kind | Literal[""], 
         risk, description = risk_of_sql(text)
         if is_sql or (risk is not Risk.READ and description not in UNREADABLE):
             yield _Reason(risk if is_sql else Risk.WRITE, f"its `{name}` is {description}")
-    if kind == "save" or (value.words & SAVE_NAMES and _is_saved_to(text, value.words)):
+    if kind == "save" or _is_capture(spec, value) or (value.words & SAVE_NAMES and _is_saved_to(text, value.words)):
         yield _Reason(Risk.WRITE, f"it saves to the path in its `{name}`")
     quotation = f"its `{name}` says `{quoted(text)}`"
     if _is_changing_value(plain, text, value.words, is_sent=is_sent):
@@ -268,6 +277,14 @@ def _names_program(name: str, value: Any) -> bool:
     if not words or not isinstance(value, str | list | Mapping):
         return False
     return words <= _WORDS["programs"] or (isinstance(value, Mapping) and words <= _WORDS["variables"])
+
+
+def _is_capture(spec: ToolSpec, value: _NamedValue) -> bool:
+    """Return whether a tool such as `take_screenshot` makes a file that the value names."""
+    tool = {*words_of(spec.upstream_name)}
+    is_read = not READ_VERBS.isdisjoint(tool - _WORDS["captures"])  # `read_screenshot`
+    names_file = bool(value.words & _WORDS["captured"]) and _FILE_NAME.fullmatch(value.value.strip()) is not None
+    return names_file and bool(tool & _WORDS["captures"]) and not is_read
 
 
 def _is_saved_to(text: str, words: frozenset[str]) -> bool:

@@ -21,6 +21,8 @@ class Program(NamedTuple):
     words: re.Pattern[str] | None
     options: frozenset[str]
     needs: str
+    script: re.Pattern[str] | None
+    """For a program whose first word, or the value of `-e`, is a script: the scripts that read."""
     queried: bool
     """Whether a query of the program is a command line."""
 
@@ -30,16 +32,22 @@ class Program(NamedTuple):
             return False
         if "*" in self.options and any(part.startswith("-") for part in parts[:2]):
             return False  # it is not known which of the next words is its value
-        words, rest = [], iter(parts)
+        words: list[str] = []
+        scripts: list[str] = []
+        rest = iter(parts)
         for part in rest:
             if not part.startswith("-") or part == "-":
-                words.append(part.casefold())
+                words.append(part if self.script else part.casefold())
                 continue
             takes_value = self._takes_value(part)
             if takes_value is None:
                 return False
-            if takes_value:
-                next(rest, None)
+            value = next(rest, "") if takes_value else ""
+            if part in ("-e", "--expression"):
+                scripts.append(value)
+        if self.script:
+            # a script in quotes that no shell removed is an error
+            return all(one.startswith("'") or self.script.fullmatch(one) for one in scripts or words[:1])
         return self._allows_words(words)
 
     def _takes_value(self, option: str) -> bool | None:
@@ -53,7 +61,7 @@ class Program(NamedTuple):
             return not has_value
         if name in self.options:
             return False
-        if option.startswith("--") or not name.isalnum():
+        if option.startswith("--"):
             return None
         for at, letter in enumerate(name, 1):  # `-rn`, `-n5`
             if f"{letter}=" in self.options:
@@ -82,6 +90,7 @@ def _program(name: str) -> Program:
         re.compile(pattern) if pattern is not None else None,
         sets[2],
         row.get("needs", ""),
+        re.compile(row["script"], re.VERBOSE | re.DOTALL) if "script" in row else None,
         "queried" in row,
     )
 

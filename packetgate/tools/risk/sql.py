@@ -63,9 +63,15 @@ _LANGUAGES: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
             "SPARQL that changes the graph",
             r"",
             r"\b(?:insert|delete)\s+(?:data\s*|where\s*)?\{"
-            r"|\b(?:add|clear|copy|create|drop|move)\s+(?:silent\s+)?(?:all|default|graph\s*<|named)\b",
+            r"|\b(?:add|clear|copy|create|drop|move)\s+(?:silent\s+)?(?:(?:all|default|named)\b|graph\s*<)"
+            r"|\bload\s+(?:silent\s+)?<",
         ),
-        ("Flux that stores its result", r"", r"\|>\s*(?:\w+\.)*(?:to|post)\s*\("),
+        ("Flux that stores or sends its result", r"", r"(?:\|>\s*(?:\w+\.)*(?:to|post)|\bhttp\.post)\s*\("),
+        (
+            "an IMAP command that changes flags",
+            r"",
+            r"(?:^|\s)[+-]flags(?:\.silent)?\s+[(\\]|^\\(?:answered|deleted|draft|flagged|seen)$",
+        ),
         (
             "InfluxQL that changes the database",
             r"(?:alter|create|drop|kill)\s+(?:continuous|measurement|retention|series|shard|subscription)\b",
@@ -78,6 +84,25 @@ _LANGUAGES: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
         ),
     )
 }
+_QUERY = re.compile(
+    r"\s*(?:(?:(?:explain|profile)\s+)?(?:(?:optional\s+)?match|unwind|with|return)\b|call\s+db\.labels\(\)\s*$"
+    r"|(?:(?:prefix\s+[\w-]*:|base)\s*<[^<>]*>\s*)*(?:select|ask|describe|construct)\b|from\s*\()",
+    re.IGNORECASE,
+)
+"""The beginning of a query in Cypher, SPARQL or Flux."""
+_MORE_THAN_QUERY = re.compile(
+    r"(?<![\w.:/#?$@])(?:call|create|delete|detach|drop|foreach|import|insert|load|merge|option|remove|set|to)\b"
+    r"|\.\s*\w+\s*\(|[\\'\"`;]",
+    re.IGNORECASE,
+)
+"""Statements that may change something, functions of packages, and what may hide either."""
+_STRINGS = re.compile(r"\"(?:\\[^u]|[^\"\\])*\"|'(?:\\[^u]|[^'\\])*'|`[^`]*`")
+_MAY_HIDE = re.compile(r"//|/\*|#|--|\"{3}|'{3}")
+"""Beginnings of comments, in which quotes mean nothing, and of long strings."""
+_PRAGMA = re.compile(
+    r"pragma[ _](?:\w+\.)?(?:\w+_list|\w+_x?info|(?:foreign_key|integrity|quick)_check)(?:\(.*| = .*)?", re.IGNORECASE
+)
+"""Pragmas and table functions that only describe a database of SQLite."""
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
 _DELETING_STAGE = re.compile(r"(?:^|\s)\|\s*(?:delete|dump|script)\b", re.IGNORECASE)
 _STAGE = re.compile(r"[|\[]\s*([a-z_]*)", re.IGNORECASE)
@@ -132,6 +157,13 @@ def risk_of_sql(text: str) -> tuple[Risk, str]:
     if not known or ("\\" in text and len(known) < len(judged)):  # the dialects differ in where a string ends
         return Risk.EXECUTE, _NOT_PARSED
     return max(known, key=lambda one: one[0].severity)
+
+
+def only_queries(text: str) -> bool:
+    """Return whether a text is certainly a query in Cypher, SPARQL or Flux that changes nothing."""
+    plain = text if _MAY_HIDE.search(text.replace("://", ":")) else _STRINGS.sub("0", text)
+    is_query = len(text) <= _MAX_CHARS and _QUERY.match(plain) is not None and not change_in(text)
+    return is_query and _MORE_THAN_QUERY.search(_QUERY.sub("", plain, count=1)) is None
 
 
 def change_in(text: str, languages: frozenset[str] = frozenset()) -> str:
@@ -190,6 +222,8 @@ def _risk_of_statement(statement: object) -> tuple[Risk, str]:
     if not isinstance(statement, exp.Expression):
         return Risk.EXECUTE, _NOT_READ
     word, function = statement.key.upper(), _unknown_function(statement)
+    if isinstance(statement, exp.Pragma) and _PRAGMA.fullmatch(statement.sql()):
+        return Risk.READ, "a description"
     changes = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Drop, exp.Alter, exp.TruncateTable)
     if isinstance(statement, (exp.Grant, exp.Comment, *changes)):
         return (Risk.EXECUTE, function) if function else (Risk.WRITE, f"`{word.removesuffix('TABLE')}`")
@@ -211,6 +245,6 @@ def _unknown_function(statement: "exp.Expression") -> str:
         if isinstance(table.this, exp.Func) and not isinstance(table.this, exp.Anonymous | exp.GenerateSeries):
             return f"the function `{table.this.sql_name().lower()}`"
     for call in statement.find_all(exp.Anonymous, exp.AnonymousAggFunc):
-        if call.name.lower() not in _PLAIN_FUNCTIONS:
+        if call.name.lower() not in _PLAIN_FUNCTIONS and not _PRAGMA.fullmatch(call.name):
             return f"the function `{call.name[:60]}`"
     return ""

@@ -65,8 +65,8 @@ class ToolJudgement(Judgement):
     """The risk of a tool."""
 
     least_risk: Risk = Risk.WRITE
-    """Least risk of any call. It is below `risk` for a tool that runs SQL: each call has the risk of its SQL; and for a
-    known tool that only reads if a call leaves certain parameters out."""
+    """Least risk of any call. It is below `risk` for a tool that runs SQL or another query language: each call has the
+    risk of its query; and for a known tool that only reads if a call leaves certain parameters out."""
     source: str = NOBODY
     """Who says that the tool has this risk."""
 
@@ -100,7 +100,7 @@ def judge_tool(
         return ToolJudgement(Risk.READ, open_world, (reason,), least_risk=Risk.READ, source="trusted server")
     kinds = {kind for kind, _ in parameter_kinds(tool.description, tool.schema)} & _PARAMETER_REASONS.keys()
     risk = max(by_text.risk, Risk.EXECUTE if kinds else Risk.WRITE, key=lambda risk: risk.severity)
-    least_risk = Risk.READ if trusted and kinds == {"sql"} else risk
+    least_risk = Risk.READ if trusted and kinds and kinds <= {"sql", "language"} else risk
     is_unconfirmed_read = by_text.least_risk is Risk.READ and (annotations is None or says_reads)
     reasons = (
         *_annotation_reasons(annotations, is_unconfirmed_read=is_unconfirmed_read, trusted=trusted),

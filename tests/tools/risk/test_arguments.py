@@ -87,6 +87,21 @@ CHANGES: dict[str, dict[str, Any]] = {
     "a program": {"options": {"pager": "sh -c id"}},
     "variables of a program": {"env": {"LD_PRELOAD": "/tmp/a.so"}},
     "turned off, as a state": {"state": "off"},
+    "an endpoint in one word": {"path": "/songs/_forcemerge"},
+    "an endpoint below another": {"path": "_cache/wipe"},
+    "a method in a path": {"path": "/rooms/doEmpty"},
+    "a trigger": {"url": "https://flows.example/trigger/open-gate/with/key/k"},
+    "a hook": {"url": "https://hooks.flows.example/catch/a"},
+    "a request to a device": {"url": "http://camera/reset"},
+    "a request with values": {"url": "https://a.example/basket/add?item=3"},
+    "an answer to an invitation": {"rsvp": "maybe"},
+    "an answer as an order": {"invitation": {"respond": "accept"}},
+    "a decision": {"decision": "approve"},
+    "flags of mails": {"items": "+FLAGS.SILENT (\\Draft)"},
+    "a flag of a mail": {"flags": ["\\Answered"]},
+    "SPARQL that loads": {"query": "LOAD SILENT <http://x.example/a.ttl>"},
+    "Flux that sends": {"query": 'from(bucket: "a") |> map(fn: (r) => http.post(url: "http://x.example"))'},
+    "a setting of SQLite": {"sql": "PRAGMA journal_mode(OFF)"},
 }
 
 READS: dict[str, dict[str, Any]] = {
@@ -120,6 +135,12 @@ READS: dict[str, dict[str, Any]] = {
     "a destination": {"destination": "St. Louis"},
     "a host": {"destination": "a.example"},
     "an environment": {"env": "staging"},
+    "a page named by a verb": {"url": "https://packages.example/package/erase"},
+    "the settings of a hook": {"url": "https://api.a.example/hooks/12"},
+    "a folder of hooks": {"path": "/src/hooks/form"},
+    "a description of a table": {"sql": "PRAGMA main.table_info('orders')"},
+    "descriptions as a table": {"sql": "SELECT name FROM pragma_index_list('orders')"},
+    "a state of an invitation": {"response": "accepted"},
     "a text": {"text": "Please delete the file; then restart | now", "to": "de"},
 }
 
@@ -188,6 +209,16 @@ def test_harmless_arguments_do_not_raise_a_read(params: dict[str, Any]):
         ("tar", ["xzf", "a.tgz"], False),
         ("sed", ["-n", "3,9p", "a"], True),
         ("sed", ["-n", "3w /tmp/a", "a"], False),
+        ("sed", "-n -e '/a b/,$p' -e '2!d' x", True),
+        ("sed", "'s,[0-9]+,n,g' x", True),
+        ("sed", ["s/[/]/x/w o/", "a"], False),
+        ("sed", "'s/a/b/e' x", False),
+        ("sed", "-e 1p -e '1e id' x", False),
+        ("awk", "-F: '$3 >= 100' x", True),
+        ("awk", "'{print > \"o\"}' x", False),
+        ("awk", ['{print >> "o"}', "x"], False),
+        ("awk", "'BEGIN {system(1)}'", False),
+        ("gawk", "-f a.awk x", False),
         ("curl", ["-sI", "https://a.example"], True),
         ("curl", ["-O", "https://a.example/b"], False),
         ("rg", ["--pre", "sh", "a"], False),
@@ -204,8 +235,34 @@ def test_a_known_program_does_only_what_its_reads_do(tool: str, arguments: list[
 
 
 @pytest.mark.parametrize(
+    ("tool", "arguments", "reads"),
+    [
+        ("take_screenshot", {"path": "out/a.png"}, False),
+        ("take_screenshot", {"path": "/prices"}, True),
+        ("read_screenshot", {"path": "out/a.png"}, True),
+    ],
+)
+def test_a_screenshot_that_is_saved_is_a_change(tool: str, arguments: dict[str, str], reads: bool):
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+    listed = Tool(name=tool, input_schema=schema, annotations=ToolAnnotations(read_only_hint=True))
+    assert (judge_call(spec_of("any", listed, trusted=True), arguments).risk is Risk.READ) is reads
+
+
+@pytest.mark.parametrize(
     ("tool", "query", "reads"),
     [
+        ("cypher", "MATCH (a:Set {name: 'create'}) RETURN a.remove", True),
+        ("cypher", "CALL db.labels()", True),
+        ("cypher", "MATCH (a)--(b) SET a.x = 1 RETURN b", False),
+        ("cypher", "MATCH (a) // '\nSET a.x = 1 //'", False),
+        ("cypher", "MATCH (a) \\u0053ET a.x = 1", False),
+        ("cypher", "MATCH (a) WHERE a.n = 'x\\' RETURN 1' SET a.b = ' '", False),
+        ("cypher", "MATCH (a) RETURN apoc.create.uuid()", False),
+        ("cypher", "CREATE (a) RETURN a", False),
+        ("sparql", "PREFIX x: <http://x.example/a#> SELECT ?s WHERE { ?s x:delete ?o }", True),
+        ("sparql", "SELECT * { <a//b> ?p ?o } ; DROP ALL", False),
+        ("flux", 'from(bucket: "a") |> range(start: -1h) |> mean()', True),
+        ("flux", 'from(bucket: "a") |> to(bucket: "b")', False),
         ("splunk_search", "host=a [search host=b | return x] | top x", True),
         ("splunk_search", "host=a | notacommand", False),
         ("splunk_search", "host=a | `macro`", False),
