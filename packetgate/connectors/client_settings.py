@@ -4,7 +4,9 @@ import json
 import os
 import shlex
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,18 +14,18 @@ from typing import Any
 from packetgate.connectors.shell_commands import program_path, setting_variables
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
-from packetgate.tools.text.documents import read_json_text
+from packetgate.tools.text.documents import DOCUMENT_READERS
 from packetgate.toolsets.builtin.appeared import confirm
 from packetgate.toolsets.servers.config import UnusableEntryError, read_server_entry, server_entries
 
-CLIENTS = ("claude-desktop", "claude-code", "cursor", "vscode")
+CLIENTS = ("claude-desktop", "claude-code", "cursor", "vscode", "codex", "gemini-cli")
 ENTRY = "packetgate"
 """The name of the proxy's entry in a client's settings."""
 
 
 @dataclass(frozen=True)
 class SettingsPlace:
-    """The JSON file and key under which a client keeps its servers."""
+    """The file, JSON or TOML, and key under which a client keeps its servers."""
 
     file: Path
     key: str = "mcpServers"
@@ -46,6 +48,8 @@ def settings_place(client: str, home: Path | None = None, system: str = sys.plat
         "claude-code": SettingsPlace(home / ".claude.json"),
         "cursor": SettingsPlace(home / ".cursor" / "mcp.json"),
         "vscode": SettingsPlace(data / "Code" / "User" / "mcp.json", key="servers"),
+        "codex": SettingsPlace(Path(os.environ.get("CODEX_HOME") or home / ".codex") / "config.toml", "mcp_servers"),
+        "gemini-cli": SettingsPlace(home / ".gemini" / "settings.json"),
     }
     if client not in places:
         raise ConfigError(
@@ -82,10 +86,11 @@ class SettingsFile:
 
     @classmethod
     def read(cls, path: Path) -> "SettingsFile":
-        """Read a JSON file, comments allowed; a missing file is an empty document. Raise ConfigError on failure."""
+        """Read a file, JSON with comments or TOML; a missing file is empty. Raise ConfigError on failure."""
         try:
             text = (path.read_bytes() if path.exists() else b"").decode("utf-8-sig")
-            document = read_json_text(text) if text.strip() else {}
+            read = DOCUMENT_READERS["TOML" if path.suffix == ".toml" else "JSON"]
+            document = read(text) if text.strip() else {}
         except (OSError, ValueError, RecursionError) as error:
             raise ConfigError(f"{path}: cannot be read: {error}") from error
         if not isinstance(document, dict):
@@ -102,15 +107,40 @@ class SettingsFile:
     def text_with(self, key: str, value: Mapping[str, Any]) -> str:
         """Return the text with `value` under `key`. Raise ConfigError if something would be lost, such as comments."""
         try:
-            json.loads(self.text or "{}")
-            text = json.dumps({**self.document, key: value}, indent=2, ensure_ascii=False, allow_nan=False)
+            if self.path.suffix == ".toml":
+                text = self._toml_with(key, value)
+            else:
+                json.loads(self.text or "{}")
+                text = json.dumps({**self.document, key: value}, indent=2, ensure_ascii=False, allow_nan=False)
             text.encode()  # half a surrogate pair cannot be
         except (ValueError, RecursionError) as error:
             raise ConfigError(
-                f"{self.path}: not plain JSON, such as with comments, which would be lost: nothing was changed; edit "
-                "it by hand: `packetgate proxy --install CLIENT --print` shows the entry"
+                f"{self.path}: cannot be changed without loss, as of comments in JSON: nothing was changed; edit it by "
+                "hand: `packetgate proxy --install CLIENT --print` shows the entry"
             ) from error
         return f"{text}\n"
+
+    def _toml_with(self, key: str, value: Mapping[str, Any]) -> str:
+        """Return the text without the tables under `key` that `value` changes, and with new ones at the end."""
+        before, kept, stays = self.servers(key), "", True
+        for line in self.text.splitlines(keepends=True):
+            if line.lstrip().startswith("["):
+                with suppress(ValueError):  # a line within a list or a text
+                    name = next(iter(tomllib.loads(line).get(key, ())), None)
+                    stays = name is None or before.get(name) == value.get(name)
+            kept += line * stays
+        for name in (name for name in value if before.get(name) != value[name]):
+            fields = (f"{field} = {_toml(part)}\n" for field, part in value[name].items())
+            kept = f"{kept.rstrip()}\n\n[{key}.{_toml(name)}]\n{''.join(fields)}"
+        if tomllib.loads(kept) != {**self.document, key: value}:
+            raise ValueError("its servers are not written as tables")
+        return kept.strip()
+
+
+def _toml(value: str | list[str] | dict[str, str]) -> str:
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{_toml(name)} = {_toml(part)}' for name, part in value.items())} }}"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def write(path: Path, text: str) -> None:

@@ -334,19 +334,16 @@ def _answer_command(proposal: Proposal, settings: Settings) -> str:
 def _waiting_text(proposal: Proposal, settings: Settings, *, can_ask: bool) -> str:
     """Return the message for a call that waits because its client asked nobody: the reason, and how to decide it."""
     call = proposal.calls[0]
-    why = f"{call.tool_name} was NOT run: {call.review_reasoning}"
+    known = f"was NOT run: {call.review_reasoning}"
     if call.started_at:
-        why = (
-            f"{call.tool_name}: status unknown. The same call was made before: {call.unfinished_run_text}. It was not "
-            "run again: it needs approval"
-        )
+        known = f"has status unknown. The same call was made before: {call.unfinished_run_text}. It needs approval"
     can_declare = call.is_unconfirmed_read and not call.started_at and not call.is_flagged
     declare = f" {confirm_read_hint(call)}\n{preferences_hint(settings)}" if can_declare else ""
     variable = " with the proxy's PACKETGATE_DATABASE_URL set," if settings.database_url else ""
     client = "refused the question before a person could read it" if can_ask else "does not support elicitation"
     return (
-        f"{why}, and this client {client}, so nobody was asked. On the proxy's machine,{variable} this command shows a "
-        "person the question and takes the answer:\n"
+        f"{call.tool_name} {known}, and this client {client}, so nobody was asked. On the proxy's machine,{variable} "
+        "this command shows a person the question and takes the answer:\n"
         f"{_answer_command(proposal, settings)}\n"
         f"This proxy then runs the call. Repeat the call with the same arguments for its result.{declare}"
     )

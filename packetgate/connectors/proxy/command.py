@@ -68,14 +68,13 @@ async def proxy(
 
 
 def _install(settings: "Settings", client: str, options: list[str], *, print_entry: bool) -> int:
-    import json
-
     from packetgate.connectors import client_settings
 
     place = client_settings.settings_place(client)
     if print_entry:
         entry = client_settings.entry_for(client, settings, options)
-        typer.echo(json.dumps({place.key: {client_settings.ENTRY: entry}}, indent=2))
+        empty = client_settings.SettingsFile(place.file, "", {})
+        typer.echo(empty.text_with(place.key, {client_settings.ENTRY: entry}), nl=False)
         return 0
     for line in client_settings.install(client, place, settings, options):
         typer.echo(line)

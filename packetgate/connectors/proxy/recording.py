@@ -6,7 +6,7 @@ exceeds the queue, is lost with a line in the log; the journal holds everything 
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -126,7 +126,17 @@ class Recorder:
             await asyncio.sleep(QUIET_S)
             while not self._waiting.empty():
                 ended.append(self._waiting.get_nowait())
-            await self._write([entry for *_, entries in ended for entry in entries])
+            unwritten = [entry for *_, entries in ended for entry in entries]
+            while unwritten:
+                try:
+                    await self._journal.record(*unwritten)
+                except ConfigError as error:
+                    log.warning("the journal cannot be written, and is tried again: %s", error)
+                    await asyncio.sleep(RETRY_S)
+                    continue
+                except Exception:
+                    log.exception("the journal could not be written")
+                unwritten = []
             for header, packet, use, _ in ended:
                 try:
                     if self.store is not None and use is not None:
@@ -138,20 +148,6 @@ class Recorder:
                     log.exception("packet %s could not be recorded", header.packet_id)
                 finally:
                     self._waiting.task_done()
-
-    async def _write(self, entries: Sequence[Entry]) -> None:
-        """Write journal entries, as soon as the database can be written."""
-        is_waiting = True
-        while is_waiting:
-            try:
-                await self._journal.record(*entries)
-                is_waiting = False
-            except ConfigError as error:
-                log.warning("the journal cannot be written, and is tried again: %s", error)
-                await asyncio.sleep(RETRY_S)
-            except Exception:
-                log.exception("the journal could not be written")
-                is_waiting = False
 
 
 def _sections(packet: CognitionPacket) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from packetgate.models.options import MODEL
 from packetgate.state.errors import ConfigError, DecisionError, InputError, ModelError
 from packetgate.tools.catalogue.config_file import read_config_file
 from packetgate.toolsets.builtin.appeared import confirm
-from packetgate.toolsets.servers.config import UnusableEntryError, read_server_entry, server_entries
+from packetgate.toolsets.servers.config import UnusableEntryError, read_server_entry
 
 NO_MODEL = {"none", "no", "n", "0", "reflex"}
 NOTHING_FOUND = (
@@ -92,17 +92,17 @@ async def init(
 def _client_servers() -> dict[str, Any]:
     servers: dict[str, Any] = {}
     for client in CLIENTS:
-        file = settings_place(client).file
+        place = settings_place(client)
         try:
-            document = SettingsFile.read(file).document
+            entries = SettingsFile.read(place.file).servers(place.key)
         except ConfigError as error:
             _say(str(error))
             continue
-        for name, entry in server_entries(document).items():
+        for name, entry in entries.items():
             try:
                 usable = read_server_entry(entry).enabled
             except UnusableEntryError as error:
-                _say(f"{file}: {name!r} is left out: {error}")
+                _say(f"{place.file}: {name!r} is left out: {error}")
                 continue
             is_known = any(is_same_server(entry, other) for other in servers.values())
             if usable and name != ENTRY and not is_proxy_entry(entry) and not is_known:

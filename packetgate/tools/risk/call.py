@@ -90,10 +90,9 @@ class Judgement:
 def judge_call(spec: ToolSpec, params: Mapping[str, Any], hints: CallHints | None = None) -> Judgement:
     """Return the risk of a call. Permission depends on this risk, not on `spec.risk`. Blocking.
 
-    Arguments can only raise the risk, with four exceptions. A call of a trusted server's SQL tool has the risk of its
-    parsed SQL, and of a tool for another query language that of a read if the query certainly is one. A call without
-    any of the tool's `changing_parameters` has the tool's `least_risk`. A trusted server's hints can say that a call
-    of a writing tool only reads.
+    Arguments can only raise the risk, with three exceptions. A call of a trusted server's query tool has the risk of
+    its parsed SQL, or is a read if it surely is a query in another language. A call without any of the tool's
+    `changing_parameters` has its `least_risk`. A trusted server's hints can say that a call of a writing tool reads.
     """
     try:
         arguments = json.dumps(params)
@@ -153,9 +152,8 @@ def _judge(spec: ToolSpec, arguments: str, hints: CallHints | None) -> Judgement
         reason.text for reason in reasons if reason.risk is risk and (risk is not floor or not floor_reasons)
     )
     tool_reasons = floor_reasons if risk is floor or not raised else ()
-    is_unconfirmed_read = (
-        spec.is_unconfirmed_read and worst is Risk.READ and (spec.risk is not Risk.EXECUTE or is_query)
-    )
+    is_program = spec.risk is Risk.EXECUTE and not is_query
+    is_unconfirmed_read = spec.is_unconfirmed_read and worst is Risk.READ and not is_program
     return Judgement(risk, open_world, raised + tool_reasons + address_reasons, is_unconfirmed_read)
 
 
@@ -170,11 +168,10 @@ def _sends(spec: ToolSpec) -> bool:
 
 def _is_query_call(params: Mapping[str, Any], kinds: Mapping[str, Kind]) -> bool:
     """Return whether a call's arguments contain SQL, or queries that certainly read, and no other code or command."""
-    programs = [name for name in params if kinds.get(name) in ("sql", "code", "command", "language")]
+    programs = {name: params[name] for name in params if kinds.get(name) in ("sql", "code", "command", "language")}
     return bool(programs) and all(
-        isinstance(params[name], str)
-        and (kinds[name] == "sql" or (kinds[name] == "language" and only_queries(params[name])))
-        for name in programs
+        isinstance(text, str) and (kinds[name] == "sql" or (kinds[name] == "language" and only_queries(text)))
+        for name, text in programs.items()
     )
 
 
@@ -282,9 +279,8 @@ def _names_program(name: str, value: Any) -> bool:
 def _is_capture(spec: ToolSpec, value: _NamedValue) -> bool:
     """Return whether a tool such as `take_screenshot` makes a file that the value names."""
     tool = {*words_of(spec.upstream_name)}
-    is_read = not READ_VERBS.isdisjoint(tool - _WORDS["captures"])  # `read_screenshot`
-    names_file = bool(value.words & _WORDS["captured"]) and _FILE_NAME.fullmatch(value.value.strip()) is not None
-    return names_file and bool(tool & _WORDS["captures"]) and not is_read
+    captures = not tool.isdisjoint(_WORDS["captures"]) and READ_VERBS.isdisjoint(tool - _WORDS["captures"])
+    return captures and bool(value.words & _WORDS["captured"]) and bool(_FILE_NAME.fullmatch(value.value.strip()))
 
 
 def _is_saved_to(text: str, words: frozenset[str]) -> bool:

@@ -19,10 +19,10 @@ class Program(NamedTuple):
     reads: frozenset[str]
     bare: frozenset[str]
     words: re.Pattern[str] | None
-    options: frozenset[str]
-    needs: str
     script: re.Pattern[str] | None
     """For a program whose first word, or the value of `-e`, is a script: the scripts that read."""
+    options: frozenset[str]
+    needs: str
     queried: bool
     """Whether a query of the program is a command line."""
 
@@ -81,18 +81,10 @@ class Program(NamedTuple):
 
 def _program(name: str) -> Program:
     row = _STORED[_STORED[name].get("like", name)]
-    pattern = row.get("words")
     options = f"{row.get('options', '')} {_STORED['every']['options']}"
-    sets = [frozenset(text.split()) for text in (row.get("reads", ""), row.get("bare", ""), options)]
-    return Program(
-        sets[0],
-        sets[1],
-        re.compile(pattern) if pattern is not None else None,
-        sets[2],
-        row.get("needs", ""),
-        re.compile(row["script"], re.VERBOSE | re.DOTALL) if "script" in row else None,
-        "queried" in row,
-    )
+    reads, bare, known = (frozenset(text.split()) for text in (row.get("reads", ""), row.get("bare", ""), options))
+    words, script = (re.compile(row[key], re.VERBOSE) if key in row else None for key in ("words", "script"))
+    return Program(reads, bare, words, script, known, row.get("needs", ""), "queried" in row)
 
 
 PROGRAMS = {name: _program(name) for name in _STORED if name != "every"}

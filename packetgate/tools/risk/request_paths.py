@@ -13,8 +13,7 @@ _SEGMENTS = re.compile(r"[/;:]+")
 _VERSION = re.compile(r"v\d+")
 _DATED = re.compile(r"(?:19|20)\d\d|v?\d+(?:\.\d+)+")
 """A year, or the version of something that is not the interface."""
-_METHOD = re.compile(r"[a-z][A-Z]")
-"""A sign of a method's name, such as `cancelItem`."""
+_METHOD = re.compile(r"[a-z][A-Z]")  # as in `cancelItem`
 _KEY_DIGITS = 3
 """Number of digits in a segment that looks like a key."""
 
@@ -40,18 +39,12 @@ def names_change(text: str, words: frozenset[str]) -> bool:
     pairs = pairwise((*labels, *names)) if rest or is_interface else ()
     if any(name in _WORDS["triggers"] and not key.isdigit() for name, key in pairs):
         return True  # `/webhook/deploy`, but not the settings of a hook, `/hooks/12`
-    # on a site, `/package/remove` is a page with that name
-    may_end = bool(query) or len(segments) == 1 or not _is_site(host)
+    is_site = len(labels) > 1 and labels[-1].isalpha() and labels[-1] not in _WORDS["own_hosts"]
+    may_end = bool(query) or len(segments) == 1 or not is_site  # on a site, `/package/remove` is a page
     return any(
         _is_change(segment, is_last=at == len(segments), may_end=may_end, is_interface=is_interface)
         for at, segment in enumerate(segments, 1)
     )
-
-
-def _is_site(host: str) -> bool:
-    """Return whether a host is probably a public site, unlike a device or a server of one's own."""
-    name, _, ending = host.casefold().partition(":")[0].rpartition(".")
-    return bool(name) and ending.isalpha() and ending not in _WORDS["own_hosts"]
 
 
 def _is_of_interface(name: str) -> bool:

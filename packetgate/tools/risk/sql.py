@@ -67,11 +67,7 @@ _LANGUAGES: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
             r"|\bload\s+(?:silent\s+)?<",
         ),
         ("Flux that stores or sends its result", r"", r"(?:\|>\s*(?:\w+\.)*(?:to|post)|\bhttp\.post)\s*\("),
-        (
-            "an IMAP command that changes flags",
-            r"",
-            r"(?:^|\s)[+-]flags(?:\.silent)?\s+[(\\]|^\\(?:answered|deleted|draft|flagged|seen)$",
-        ),
+        ("IMAP that changes flags", r"", r"(?:^|\s)[+-]flags\S*\s+[(\\]|^\\(?:answered|deleted|draft|flagged|seen)$"),
         (
             "InfluxQL that changes the database",
             r"(?:alter|create|drop|kill)\s+(?:continuous|measurement|retention|series|shard|subscription)\b",
@@ -91,14 +87,13 @@ _QUERY = re.compile(
 )
 """The beginning of a query in Cypher, SPARQL or Flux."""
 _MORE_THAN_QUERY = re.compile(
-    r"(?<![\w.:/#?$@])(?:call|create|delete|detach|drop|foreach|import|insert|load|merge|option|remove|set|to)\b"
+    r"(?<![a-z_:/#?$@])(?<![a-z_)\]]\.)(?:call|create|delete|detach|drop|foreach|import|insert|load|merge|option|remove|set|to)\b"
     r"|\.\s*\w+\s*\(|[\\'\"`;]",
     re.IGNORECASE,
 )
-"""Statements that may change something, functions of packages, and what may hide either."""
+"""Statements that may change something, functions of packages, and what may hide them, beside comments (`_MAY_HIDE`)."""
 _STRINGS = re.compile(r"\"(?:\\[^u]|[^\"\\])*\"|'(?:\\[^u]|[^'\\])*'|`[^`]*`")
 _MAY_HIDE = re.compile(r"//|/\*|#|--|\"{3}|'{3}")
-"""Beginnings of comments, in which quotes mean nothing, and of long strings."""
 _PRAGMA = re.compile(
     r"pragma[ _](?:\w+\.)?(?:\w+_list|\w+_x?info|(?:foreign_key|integrity|quick)_check)(?:\(.*| = .*)?", re.IGNORECASE
 )

@@ -32,6 +32,10 @@ _SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _SERVER_KEYS = ("mcpServers", "servers")
 """Keys under which clients store servers. VS Code uses `servers`."""
 _TARGET_KEYS = frozenset({"command", "url"})
+_OTHER_NAMES = {"httpUrl": "url", "http_headers": "headers"}
+"""Fields of Gemini CLI and of Codex."""
+_NAMED_VARIABLES = frozenset({"bearer_token_env_var", "env_http_headers", "env_vars"})
+"""Fields of Codex that name variables of its own environment."""
 _TRANSPORTS = {"http": "http", "streamable-http": "http", "sse": "sse"}
 _VARIABLE = re.compile(
     r"\$\{(?:(?P<folder>workspaceFolder|userHome)|(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::?-(?P<default>[^}]*))?)\}"
@@ -152,7 +156,9 @@ def read_server_entry(raw: Any) -> ServerEntry:
         raise UnusableEntryError(
             f"only an editor can fill in ${{{match[1]}}}: write ${{NAME}}, and set the environment variable NAME"
         )
-    raw = {key: value for key, value in raw.items() if value is not None and value != ""}
+    if named := _NAMED_VARIABLES.intersection(raw):
+        raise UnusableEntryError(f'"{min(named)}" only names variables: write ${{NAME}} in "env" or "headers"')
+    raw = {_OTHER_NAMES.get(key, key): value for key, value in raw.items() if value is not None and value != ""}
     raw["transport"] = _TRANSPORTS.get(str(raw.pop("type", None) if "transport" not in raw else raw["transport"]))
     if "url" in raw and ("command" not in raw or raw["transport"]):
         unused = {"type", "command", "args", "env", "cwd", "sandbox"}

@@ -1,6 +1,7 @@
 """The proxy in a client's settings: in place of its servers, with a backup of the old settings."""
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -75,9 +76,32 @@ def test_unusable_settings_stay_unchanged(installation: Installation, content: s
     assert not installation.ours.exists()
 
 
+CODEX = """# mine
+model = "a"
+[mcp_servers.a]  # ours
+command = "npx"
+args = [
+  "-y",
+  "x",
+]
+[mcp_servers."a".env]
+KEY = "v"
+[mcp_servers.b]
+url = "https://b.example/mcp"
+bearer_token_env_var = "B"
+[tui]
+theme = '''
+[mcp_servers.c]
+'''
+"""
+HTTP = {"httpUrl": "https://a.example/mcp", "headers": {"X-A": "b"}}
+
+
 @pytest.mark.parametrize(
     ("client", "content", "moved", "stays"),
     [
+        ("gemini-cli", json.dumps({"mcpServers": {"a": HTTP}, "theme": "b"}), ["a"], []),
+        ("codex", "", [], []),
         ("cursor", "", [], []),
         ("cursor", '{"mcpServers": null}', [], []),
         ("cursor", json.dumps({"mcpServers": {"packetgate": {"command": "own"}, "a": NPX}}), ["a"], []),
@@ -94,10 +118,33 @@ def test_installing_changes_only_the_servers_of_a_settings_file(
     lines = install(client, place, Settings(root=tmp_path, home=tmp_path / "home"))
     written = place.file.read_text()
     assert '"packetgate"' in written
+    if client != "codex":
+        assert [*read(place.file)[place.key]] == [*stays, "packetgate"]
     assert all(f'"{name}"' in written for name in stays)
     ours = read(tmp_path / "mcp.json")["mcpServers"] if moved else {}
     assert [*ours] == moved
     assert sum("was not moved" in line for line in lines) == len(stays)
+
+
+def test_the_tables_of_other_settings_and_their_comments_stay(tmp_path: Path) -> None:
+    place = settings_place("codex", tmp_path, "linux")
+    place.file.parent.mkdir(parents=True)
+    place.file.write_text(CODEX)
+    for _ in range(2):
+        lines = install("codex", place, Settings(root=tmp_path, home=tmp_path / "home"))
+        text = place.file.read_text()
+        written = tomllib.loads(text)
+        assert ["# mine" in text, written["model"], written["tui"]] == [True, "a", {"theme": "[mcp_servers.c]\n"}]
+        assert [*written["mcp_servers"]] == ["b", "packetgate"]
+        assert written["mcp_servers"]["packetgate"]["env"]["PACKETGATE_ROOT"] == str(tmp_path)
+        assert any("'b' was not moved" in line for line in lines)
+    assert read(tmp_path / "mcp.json")["mcpServers"] == {"a": {**NPX, "env": {"KEY": "v"}}}
+    assert place.backup.read_text() == CODEX
+    for dotted in ('mcp_servers.d.command = "npx"', 'mcp_servers = { d = { command = "npx" } }'):
+        place.file.write_text(dotted)
+        with pytest.raises(ConfigError, match="by hand"):
+            install("codex", place, Settings(root=tmp_path, home=tmp_path / "home"))
+        assert place.file.read_text() == dotted
 
 
 def test_a_different_server_of_the_same_name_is_a_conflict(tmp_path: Path) -> None:
