@@ -91,7 +91,7 @@ _MORE_THAN_QUERY = re.compile(
     r"|\.\s*\w+\s*\(|[\\'\"`;]",
     re.IGNORECASE,
 )
-"""Statements that may change something, functions of packages, and what may hide them, beside comments (`_MAY_HIDE`)."""
+"""Statements that may change something, functions of packages, and what may hide them beside `_MAY_HIDE`."""
 _STRINGS = re.compile(r"\"(?:\\[^u]|[^\"\\])*\"|'(?:\\[^u]|[^'\\])*'|`[^`]*`")
 _MAY_HIDE = re.compile(r"//|/\*|#|--|\"{3}|'{3}")
 _PRAGMA = re.compile(
