@@ -1,6 +1,7 @@
 """Stand-ins for the real graph: tools without servers, and careless deciders."""
 
 import zlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,7 @@ class Shelf:
     output: str | None = None
     """Output of every call; None: calls are refused."""
 
-    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
+    async def catalogue(self, *, wait_for_all: bool = False, called: Collection[str] = ()) -> Catalogue:
         """Return the current catalogue."""
         return self.last_catalogue
 

@@ -30,6 +30,7 @@ Prime = Annotated[
     str | None, typer.Option(help="Model for review and answer; decisions:NAME and systemone:NAME only review.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print only JSON, for scripts.")]
+Trace = Annotated[bool, typer.Option("--trace", help="Show the trace of a turn below its answer.")]
 Writes = Annotated[
     bool | None,
     typer.Option(

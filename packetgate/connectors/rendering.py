@@ -13,12 +13,17 @@ from rich.console import Console, Group, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
+from packetgate.deciders.commands import COMMAND
+from packetgate.deciders.fallback import TYPED
 from packetgate.state.base import shown_confidence
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import compact_json, escaped, printable
+from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Reflection
 from packetgate.tools.text.result_store import ResultStore
 
+MAX_VALUES = 60
+"""Longest values of a call's arguments in the line that sums up a turn, in characters."""
 PIPED_WIDTH = 100_000
 """Width in characters of output to a pipe."""
 _BLANKS = re.compile(r" +$", re.MULTILINE)
@@ -61,6 +66,36 @@ def trace_table(packet: CognitionPacket) -> Group:
     foot = f"packet {packet.header.packet_id[:8]}, session {packet.header.session_id}: {total:.0f} ms{spent}"
     messages = dict.fromkeys(error.message for error in packet.metrics.errors)
     return Group(shown, *(safe_text(f"! {message}", "yellow") for message in messages), safe_text(foot, "dim"))
+
+
+def summary(packet: CognitionPacket, model: str) -> Text:
+    """Return a line with the turn's calls, who chose them and how they were reviewed, and its warnings below.
+
+    `model`: the name of the model that selects. Warnings that the answer already gives are left out.
+    """
+    calls, shown = packet.tool_routing.all_calls if packet.tool_routing else (), Text(style="dim")
+    if calls:
+        log = packet.reasoning.reflection_log
+        choices = [entry for entry in log if entry.step == "select_tool" and entry.decided_by]
+        by_rules = all(entry.decided_by == "reflex" or entry.is_fallback for entry in choices[-1:])
+        is_typed = all(call.selection_reasoning in (TYPED, COMMAND) for call in calls)
+        by = "typed by you" if is_typed else f"chosen by {'the rules' if by_rules else model}"
+        least = min(calls, key=lambda call: call.review_confidence)
+        review = shown_confidence(least.review_confidence, least.review_confidence_source)
+        reviewed = f", reviewed {review}" if review and not is_typed else ""
+        shown.append(printable(f"{', '.join(map(_call_line, calls))} · {by}{reviewed}\n"))
+    for message in dict.fromkeys(error.message for error in packet.metrics.errors):
+        if message not in packet.response.candidate:
+            shown.append(printable(f"! {message}\n"), style="yellow")
+    return shown
+
+
+def _call_line(call: ToolCall) -> str:
+    values = " ".join(" ".join(str(value).split()) for value in call.params.values())
+    short = values if len(values) <= MAX_VALUES else f"{values[: MAX_VALUES - 1]}…"
+    is_dry = call.result is not None and call.result.dry_run
+    state = "dry run" if is_dry else call.status.replace("_", " ")
+    return " ".join(filter(None, [call.tool_name, short, "" if state == "executed" else f"({state})"]))
 
 
 def decision(entry: Reflection) -> Text:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from typing import Any, TypeVar
 
 from packetgate.state.routing import ToolResult
@@ -67,9 +67,9 @@ class LoopTools:
             weakref.WeakKeyDictionary()
         )
 
-    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
+    async def catalogue(self, *, wait_for_all: bool = False, called: Collection[str] = ()) -> Catalogue:
         """Return the available tools."""
-        return await (await self._hub()).catalogue(wait_for_all=wait_for_all)
+        return await (await self._hub()).catalogue(wait_for_all=wait_for_all, called=called)
 
     @property
     def last_catalogue(self) -> Catalogue:

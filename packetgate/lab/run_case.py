@@ -1,6 +1,7 @@
 """Run an evaluation case: a turn on the real graph that stops before a tool runs or an answer is written."""
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -30,7 +31,7 @@ STOPS = ["ask_user", "execute_tool", "respond"]
 class _Tools:
     last_catalogue: Catalogue
 
-    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
+    async def catalogue(self, *, wait_for_all: bool = False, called: Collection[str] = ()) -> Catalogue:
         return self.last_catalogue
 
     def health(self) -> tuple[ServerHealth, ...]:

@@ -48,7 +48,7 @@ async def ask_user(
         raise ValueError("ask_user runs only with an open question")
     typed = question.reply
     reply = typed or _reply_to(packet, question, runtime.execution_info)
-    catalogue = await toolbox.catalogue()
+    catalogue = await toolbox.catalogue(called=[call.tool_name for call in packet.routing.calls])
     proposal = proposal_of(packet, facts_of(packet, catalogue, runtime.execution_info))
     try:
         check_reply_target(reply, question, proposal.waiting)

@@ -42,7 +42,8 @@ async def build_palette(
     used_now = {call.tool_name for call in routing.all_calls}
     before = {entry.tool_name for entry in packet.context.palette if entry.reason == "recent"}
     recent = tuple(name for name in packet.context.recent_tools if name not in used_now - before)
-    catalogue, (counter, text) = await toolbox.catalogue(), await palette_measure(lite)
+    catalogue = await toolbox.catalogue(wait_for_all=routing.palette_widened)
+    counter, text = await palette_measure(lite)
     request = PaletteRequest(
         words=packet.content.user_words,
         access=packet.intent.access,

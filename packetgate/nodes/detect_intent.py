@@ -25,7 +25,7 @@ async def detect_intent(
         return not decision.needs_tool and settings.enabled and not is_small_talk(packet.content.original_prompt)
 
     decision = _decision_without_decider(packet, settings) or await decider(packet, toolbox, settings)
-    is_starting = bool(toolbox.last_catalogue) and any(server.state == "connecting" for server in toolbox.health())
+    is_starting = bool(toolbox.last_catalogue) and any(server.is_unknown for server in toolbox.health())
     if is_starting and packet.tool_routing is None and is_unserved():
         await toolbox.catalogue(wait_for_all=True)
         decision = await decider(packet, toolbox, settings)

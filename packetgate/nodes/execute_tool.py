@@ -21,7 +21,8 @@ async def execute_tool(
     The user is asked about calls that an interrupted process may have run, after the other calls have ended. A tool
     that interrupts its call interrupts the graph here; the calls that stay approved run in the next visit.
     """
-    facts = facts_of(packet, await toolbox.catalogue(), runtime.execution_info)
+    catalogue = await toolbox.catalogue(called=[call.tool_name for call in packet.routing.calls])
+    facts = facts_of(packet, catalogue, runtime.execution_info)
     try:
         proposal = await gate.run(proposal_of(packet, facts))
     except PausedCallError as paused:

@@ -31,7 +31,12 @@ async def select_tool(
             "reasoning": packet.reasoning.with_reflections(Reflection(step=_STAGE, summary=summary)),
         }
     selection = command_selection(packet, catalogue) or await decider(packet, catalogue, settings)
-    routing = await asyncio.to_thread(routing_after_selection, selection, packet, catalogue, settings)
+    called = [name for call in selection.calls if (name := catalogue.canonical(call.tool_name))]
+    started = await toolbox.catalogue(called=called) if called else catalogue
+    if outdated := [name for name in called if name not in started or started[name].digest != catalogue[name].digest]:
+        routing = packet.routing.for_new_selection().after_miss(tuple(outdated))  # unlike at the server's last start
+    else:
+        routing = await asyncio.to_thread(routing_after_selection, selection, packet, catalogue, settings)
     if routing.outcome == "clarify" and not facts_of(packet, catalogue, runtime.execution_info).can_ask:
         routing = routing.ended_without_call(selection.question)
     update: PacketUpdate = {"tool_routing": routing, **text_question(packet, asks=routing.outcome == "clarify")}

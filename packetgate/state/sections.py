@@ -141,9 +141,14 @@ class ServerHealth(Section):
     problem: str = ""
 
     @property
+    def is_unknown(self) -> bool:
+        """Whether the server is starting, and nothing is known of its tools."""
+        return self.state == "connecting" and not self.tools
+
+    @property
     def problem_line(self) -> str:
         """The server's name and problem; empty without a problem."""
-        problem = self.problem or ("still starting" if self.state == "connecting" else "")
+        problem = self.problem or ("still starting" if self.is_unknown else "")
         return problem and f"{self.name}: {problem}"
 
 

@@ -2,9 +2,11 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from support.command_line import CommandLine
+from support.plain_server import Folder, configure, entry
 
 from packetgate.state.packet import read_packet
 from packetgate.state.transitions import ToolExecutionStatus
@@ -12,15 +14,23 @@ from packetgate.state.transitions import ToolExecutionStatus
 WRITE = ("ask", "--session", "s", "--allow-writes", 'Write "hello" to notes.txt')
 
 
-def test_a_read_prints_the_answer_and_the_trace(cli: CommandLine) -> None:
+def test_a_read_prints_the_answer_and_one_line_about_the_call(cli: CommandLine) -> None:
     done = cli.run("ask", "What does plan.txt say?")
     assert (done.status, done.err) == (0, "")
     assert "The gate opens at seven." in done.out
+    assert "```" not in done.out
+    (last,) = done.out.splitlines()[-1:]
+    assert re.fullmatch(r"ai\.read plan\.txt · chosen by the rules, reviewed (0\.[789]\d|1\.00)", last)
+    assert cli.run("ask", "Hello").out.splitlines() == ["Hello! I route requests to tools."]
+
+
+def test_the_trace_is_shown_on_request(cli: CommandLine) -> None:
+    done = cli.run("ask", "--trace", "What does plan.txt say?")
     stages = ["open_packet", "detect_intent", "build_palette", "select_tool", "review_selection", "execute_tool"]
     positions = [done.out.index(stage) for stage in [*stages, "inject_result", "respond"]]
     assert positions == sorted(positions)
     assert re.search(r"review_selection .* (0\.[789]\d|1\.00) ", done.out)
-    assert "```" not in done.out
+    assert "chosen by" not in done.out
 
 
 def test_json_is_the_final_packet_and_nothing_else(cli: CommandLine) -> None:
@@ -100,3 +110,41 @@ def test_a_dead_server_is_named_beside_the_answer(cli: CommandLine, request_: st
     assert "weather: " in done.out
     assert "no-such-program" in done.out
     assert ("The gate opens" in done.out) is (request_ == "Read plan.txt")
+
+
+HARBOUR = """
+import time
+folder.note("starts", os.getpid())
+for _ in range(100 * 60 if (folder / "hangs").exists() else 200 if (folder / "is_slow").exists() else 0):
+    time.sleep(0.01)
+async def harbour_depth(harbour):
+    "Get the depth of a harbour."
+    folder.note("calls", harbour)
+    return f"The depth of {harbour} is nine metres."
+(server.tool if (folder / "changes").exists() else server.reading)(harbour_depth)
+"""
+DEPTH = "Get the depth of the harbour Brest"
+
+
+@pytest.mark.parametrize(
+    ("now", "request_", "says", "calls"),
+    [
+        ("hangs", "Read plan.txt", "The gate opens", 1),
+        ("is_slow", DEPTH, "The depth of Brest is nine metres", 2),
+        ("is_slow changes", DEPTH, "harbour.harbour_depth", 1),
+        ("hangs", DEPTH, "harbour: still starting", 1),
+    ],
+)
+def test_only_the_server_of_a_call_must_be_up(
+    cli: CommandLine, tmp_path: Path, now: str, request_: str, says: str, calls: int
+) -> None:
+    folder = Folder(tmp_path)
+    configure(cli.folder / "mcp.json", builtin=True, harbour=entry(HARBOUR, tmp_path))
+    assert "nine metres" in cli.run("ask", DEPTH).out
+    for name in now.split():
+        (folder / name).touch()
+    done = cli.run("ask", request_, PACKETGATE_PATIENCE_S="5")
+    assert says in done.out
+    assert ("still starting" in done.out) is ("still starting" in says)
+    assert len(folder.lines("starts")) == 2
+    assert len(folder.lines("calls")) == calls, "a tool that is not known to read any more does not run unasked"

@@ -1,5 +1,6 @@
 """Tools, calls and packets for tests that need no graph."""
 
+from collections.abc import Collection
 from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage
@@ -51,7 +52,7 @@ FILES = Catalogue(
 class _Shelf:
     last_catalogue = FILES
 
-    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
+    async def catalogue(self, *, wait_for_all: bool = False, called: Collection[str] = ()) -> Catalogue:
         return FILES
 
     def health(self) -> tuple[ServerHealth, ...]:
@@ -118,7 +119,7 @@ class Shelf:
         self.asked = 0
         self.last_catalogue = catalogue
 
-    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
+    async def catalogue(self, *, wait_for_all: bool = False, called: Collection[str] = ()) -> Catalogue:
         self.asked += 1
         return self.last_catalogue
 

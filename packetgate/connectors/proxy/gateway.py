@@ -177,7 +177,7 @@ class Gateway:
         catalogue, patterns = await self.hub.current_catalogue(), settings.allowed_tools
         of, allowed = self._allowed.get(patterns, (None, catalogue))
         if of is not catalogue:
-            allowed = await asyncio.to_thread(lambda: AllowedTools(self.hub, settings, PROXY).last_catalogue)
+            allowed = await asyncio.to_thread(AllowedTools(self.hub, settings, PROXY).restrict, catalogue)
             self._allowed[patterns] = catalogue, allowed
         return allowed
 

@@ -153,6 +153,7 @@ class UpstreamMiddleware(Middleware):
         result = await call_next(context)
         if result is None:
             return None
+        self._gateway.hub.maintain_servers()
         await self._gateway.hub.listed_catalogue()
         own = [
             f"Instructions of the server {name}:\n{text}"

@@ -16,6 +16,7 @@ from packetgate.connectors.options import (
     Prime,
     Session,
     Set,
+    Trace,
     Writes,
     check_settings,
     run_settings_from,
@@ -26,7 +27,7 @@ from packetgate.connectors.process import on_ctrl_c
 from packetgate.connectors.rendering import say
 from packetgate.connectors.running import InterruptedReadError, error_line
 from packetgate.connectors.terminal.reading import LineReader, file_part, is_at_terminal, reader
-from packetgate.connectors.terminal.screen import WAITING, LastQuestion, Terminal
+from packetgate.connectors.terminal.screen import WAITING, LastQuestion, Terminal, selecting_model
 from packetgate.connectors.terminal.turns import ContextType, turn_request, undo_message
 from packetgate.connectors.turn import Continue, Say
 from packetgate.graph.shared_results import result_store
@@ -44,6 +45,7 @@ _HINTS = SwitchHints.from_commands("/writes on", "/commands on", "`/rest` shows 
 COMMANDS = {
     "/help": "this list",
     "/why": "the last packet's trace",
+    "/trace": "on|off: show the trace of each turn",
     "/rest": "everything that the last turn's tools returned",
     "/writes": "on|off: allow tools that change things; each call still needs approval",
     "/commands": "on|off: allow tools that execute commands; each call still needs approval",
@@ -71,6 +73,7 @@ async def chat(
     allow_writes: Writes = None,
     allow_commands: Commands = None,
     overrides: Set = None,
+    show_trace: Trace = False,
 ) -> int:
     """Run turn after turn.
 
@@ -83,7 +86,8 @@ async def chat(
         terminal = Terminal(
             *(sessions, session_name(session), context, LastQuestion(settings), result_store(settings)),
             interactive=True,
-            shows_trace=False,
+            shows_trace=show_trace,
+            model=selecting_model(settings),
         )
         sessions.start(context, request.origin)
         await _Chat(terminal, reader(settings.home / "history", COMMANDS), request).run()
@@ -138,6 +142,8 @@ class _Chat:
                 setting, tools = _SWITCHES[name]
                 self._terminal.context = self._terminal.context.model_copy(update={setting: argument == "on"})
                 say(f"{tools} {'run after your approval' if argument == 'on' else 'only describe what they would do'}")
+            case "/trace", "on" | "off":
+                self._terminal.shows_trace = argument == "on"
             case "/continue", "":
                 await self._resume(greets=False)
             case "/undo", _:

@@ -124,7 +124,12 @@ async def _servers(settings: Settings) -> AsyncIterator[Finding]:
     if problem := await asyncio.to_thread(sandbox_problem, sandbox):
         typer.echo(f"packetgate: {problem}", err=True)
     async with open_tools(settings) as hub:
-        catalogue, health, notes, rights = await hub.catalogue(), hub.health(), hub.tool_notes(), hub.rights()
+        catalogue, health, notes, rights = (
+            await hub.catalogue(wait_for_all=True),
+            hub.health(),
+            hub.tool_notes(),
+            hub.rights(),
+        )
     where = f"{len(health)} from {config.source}; files below {settings.root.resolve()}; logs in {settings.logs_path}"
     yield Finding("ok", "servers", where)
     for remark in config.remarks:

@@ -60,7 +60,7 @@ async def tools(
         return 0
     check_settings_files(settings)
     async with open_tools(settings) as hub:
-        catalogue, health = await hub.catalogue(), hub.health()
+        catalogue, health = await hub.catalogue(wait_for_all=True), hub.health()
     tool = None if name is None else catalogue.canonical(name)
     names = [tool] if tool else [*catalogue] if name is None else [*catalogue.group(name)]
     if name is not None and not names:

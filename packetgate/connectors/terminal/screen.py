@@ -33,11 +33,10 @@ from packetgate.connectors.turn import (
     run_turn,
     words_reply,
 )
-from packetgate.graph.building import LAST_STAGE
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError, PacketError, RequestError
-from packetgate.state.events import StageFinished, StageStarted
+from packetgate.state.events import StageStarted
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import printable
 from packetgate.tools.text.result_store import ResultStore
@@ -107,6 +106,12 @@ async def only_open_session(sessions: Sessions, shown: LastQuestion, asked: Coll
     raise InputError(f"{reason}; name the session: packetgate answer yes --session NAME")
 
 
+def selecting_model(settings: Settings) -> str:
+    """Return the short name of the model that selects calls."""
+    name = settings.prime if settings.lite == "reflex" else settings.lite
+    return Path(name.partition(":")[2].partition("?")[0]).name.removesuffix(".gguf") or name
+
+
 def _write(text: str) -> None:
     sys.stdout.write(printable(text))
     sys.stdout.flush()
@@ -124,7 +129,9 @@ class Terminal:
     as_json: bool = False
     """Whether standard output gets only the packet."""
     interactive: bool = False
-    shows_trace: bool = True
+    shows_trace: bool = False
+    model: str = ""
+    """Name of the model that selects calls."""
     options: Sequence[str] = ()
     """Options that `packetgate answer` must repeat."""
     program: str = "packetgate"
@@ -237,13 +244,7 @@ class Terminal:
                             case StageStarted(stage=stage):
                                 shown.start_stage(stage)
                                 starting = ", ".join(self.sessions.starting)
-                                status.update(Text(f"{f'starting {starting}' if starting else stage} …"))
-                            case StageFinished(decisions=decisions) if sys.stderr.isatty():
-                                for entry in decisions:
-                                    if entry.step != LAST_STAGE:
-                                        line = Text(f"  {entry.step}: ", style="dim")
-                                        line.append_text(rendering.decision(entry))
-                                        status.console.print(line, no_wrap=True, overflow="ellipsis")
+                                status.update(Text(f"{stage}{f', starting {starting}' if starting else ''} …"))
                             case AnswerPiece() if streams:
                                 status.stop()
                                 _write(shown.add(event))
@@ -266,12 +267,15 @@ class Terminal:
         if self.shows_trace:
             self._out.print()
             self._out.print(rendering.trace_table(packet))
+        else:
+            self._out.print(rendering.summary(packet, self.model), end="", soft_wrap=True)
 
     def _show_pending(self, asked: Asked) -> None:
         question_id = str(asked.question.get("question_id", ""))
         self.last_question.remember(self.session, question_id)
-        self._out.print(rendering.question(asked.question), soft_wrap=True)
-        self._out.print(rendering.trace_table(asked.packet))
+        self._out.print(rendering.question(asked.question), end="", soft_wrap=True)
+        if self.shows_trace:
+            self._out.print(rendering.trace_table(asked.packet))
         if asked.question.get("kind") == "question":
             words, others = "YOUR-WORDS", ""
         else:

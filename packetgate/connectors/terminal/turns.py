@@ -21,6 +21,7 @@ from packetgate.connectors.options import (
     Prime,
     Session,
     Set,
+    Trace,
     Writes,
     check_settings,
     run_settings_from,
@@ -30,7 +31,7 @@ from packetgate.connectors.options import (
 from packetgate.connectors.recorded_answers import asked_sessions, record_answer, turn_owner
 from packetgate.connectors.shell_commands import command_here
 from packetgate.connectors.terminal.reading import file_part, is_at_terminal
-from packetgate.connectors.terminal.screen import WAITING, LastQuestion, Terminal, only_open_session
+from packetgate.connectors.terminal.screen import WAITING, LastQuestion, Terminal, only_open_session, selecting_model
 from packetgate.connectors.turn import Continue, Reply, Say, UserInput, run_input, words_reply
 from packetgate.deciders.commands import is_command, undo_command
 from packetgate.graph.journal import open_journal
@@ -73,8 +74,9 @@ async def ask(
     allow_writes: Writes = None,
     allow_commands: Commands = None,
     overrides: Set = None,
+    show_trace: Trace = False,
 ) -> int:
-    """Run one turn: print the answer and the packet's trace.
+    """Run one turn: print the answer, and what was called.
 
     Exit status 3 means that the turn waits for your answer, and 1 that a tool failed.
     """
@@ -88,6 +90,7 @@ async def ask(
         session_name(session),
         options,
         as_json=as_json,
+        show_trace=show_trace,
         overrides=overrides,
         writes=allow_writes,
         commands=allow_commands,
@@ -119,6 +122,7 @@ async def answer(
     lite: Lite = None,
     prime: Prime = None,
     as_json: AsJson = False,
+    show_trace: Trace = False,
 ) -> int:
     """Answer a session's open question, or continue an interrupted turn.
 
@@ -138,7 +142,7 @@ async def answer(
         ended = await _answer_elsewhere(settings, turn, name, options, as_json=as_json, run_here=run_here)
         if ended is not None:
             return ended
-    return await _run_turn(turn, name, options, as_json=as_json)
+    return await _run_turn(turn, name, options, as_json=as_json, show_trace=show_trace)
 
 
 async def _answer_elsewhere(
@@ -238,6 +242,7 @@ async def _run_turn(
     process_options: dict[str, Any],
     *,
     as_json: bool = False,
+    show_trace: bool = False,
     **run_options: Any,
 ) -> int:
     settings = check_settings(settings_from(**process_options))
@@ -252,6 +257,8 @@ async def _run_turn(
         terminal = Terminal(
             *(sessions, session, context, last, result_store(settings), as_json),
             interactive=interactive,
+            shows_trace=show_trace,
+            model=selecting_model(settings),
             options=options,
             program=command_here(settings, options),
         )

@@ -1,6 +1,7 @@
 """The interface through which stages list and call tools."""
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,8 +28,8 @@ class PausedCallError(Exception):
 class Toolbox(Protocol):
     """The tools of one process. The implementation is `McpHub`."""
 
-    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
-        """Return the tools; with `wait_for_all`, wait for servers that are starting."""
+    async def catalogue(self, *, wait_for_all: bool = False, called: Collection[str] = ()) -> Catalogue:
+        """Return the tools; wait for the servers of the tools `called`, or `wait_for_all`."""
         ...
 
     @property
@@ -53,9 +54,9 @@ class AllowedTools:
     context: RoutingContext
     channel: str
 
-    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
-        """Return the allowed tools; with `wait_for_all`, wait for servers that are starting."""
-        catalogue = await self.toolbox.catalogue(wait_for_all=wait_for_all)
+    async def catalogue(self, *, wait_for_all: bool = False, called: Collection[str] = ()) -> Catalogue:
+        """Return the allowed tools; wait as the toolbox does."""
+        catalogue = await self.toolbox.catalogue(wait_for_all=wait_for_all, called=called)
         return await asyncio.to_thread(self.restrict, catalogue)
 
     @property

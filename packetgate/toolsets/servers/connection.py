@@ -382,6 +382,9 @@ class Connection(Server):
             self._package = self._process.start.package if self._process else None
             self.rights = self._process.start.rights if self._process else "a remote server"
             self._spec_options = await asyncio.to_thread(self._read_entry)
+            if not self.is_recalled.is_set():
+                await asyncio.to_thread(self._recall)
+                self.is_recalled.set()
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 self._client = Client(
                     BoundedTransport(transport),
@@ -395,6 +398,7 @@ class Connection(Server):
                 await self._list_tools(self._client)
         except asyncio.CancelledError:  # the turn that waited was cancelled; the next turn tries again
             self.state, self.problem = "failed", "the start was cancelled"
+            self.is_recalled.set()
             raise
         except (*_CONNECTION_ERRORS, ServerError, MCPError, ValueError) as error:
             self.fail(error)
@@ -442,14 +446,13 @@ class Connection(Server):
         if self._memory:
             await asyncio.to_thread(self._memory.save, self.name, self._config.resolved_entry(), listed)
 
-    def load_remembered(self) -> None:
+    def _recall(self) -> None:
         """Set `remembered_specs` to the tools that the server listed at its last start. Blocking."""
         with suppress(ServerError, ValueError):
             listed = self._memory.load(self.name, self._config.resolved_entry()) if self._memory else ListedTools()
             tools, *_ = usable_tools(listed.tools, set(), lambda _: None)
-            specs = self._specs_of([Tool.model_validate(tool, by_name=False) for tool in tools], listed)
-            if self.state == "connecting":
-                self.remembered_specs, self.instructions = specs, _usable_instructions(listed.instructions)
+            self.remembered_specs = self._specs_of([Tool.model_validate(tool, by_name=False) for tool in tools], listed)
+            self.instructions = _usable_instructions(listed.instructions)
 
     def _specs_of(
         self, tools: list[Tool], listed: ListedTools, client: Client[Any] | None = None
@@ -460,7 +463,7 @@ class Connection(Server):
             self._registry.confirmation(self._package, listed.version, tool.name, tool.input_schema) for tool in offered
         ]
         definitions = {definition["name"]: definition for definition in listed.tools}
-        options = self._spec_options or self._read_entry()
+        options = self._spec_options
         specs = [
             spec_of(self.name, tool, definitions[tool.name], about=about, confirmation=label, **options)
             for tool, label in zip(offered, labels, strict=True)

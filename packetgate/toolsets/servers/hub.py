@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 START_PATIENCE_S = 20.0
-"""Longest wait of a turn for starting servers, in seconds; slower servers join a later turn."""
+"""Longest wait of a turn for servers that start for the first time, and of a call for its server, in seconds; slower
+servers join a later turn."""
 EARLY_START_PATIENCE_S = 2.0
 """Longest wait of a turn, in seconds, if servers were started before it and some are ready."""
 REFRESH_PATIENCE_S = 0.5
@@ -54,10 +55,9 @@ class McpHub:
         self._was_started_early = False
         self.last_catalogue = Catalogue(preferences=preferences, ranker=ranker)
         """The catalogue that was built last."""
-        self._last_specs: tuple[tuple[ToolSpec, ...], ...] = ()
+        self._built: dict[bool, tuple[tuple[tuple[ToolSpec, ...], ...], Catalogue]] = {}
+        """The tools of the connected servers (False), also with those of starting ones (True), and their catalogue."""
         self._catalogue_lock = asyncio.Lock()
-        self._loading: asyncio.Future[list[None]] | None = None
-        self._remembered: tuple[tuple[object, ...], Catalogue] = (), Catalogue()
 
     async def __aenter__(self) -> Self:
         return self
@@ -86,20 +86,28 @@ class McpHub:
         """Names of all servers, sorted."""
         return tuple(sorted(self._offered_servers()))
 
-    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
-        """Return the tools of all connected servers.
+    async def catalogue(self, *, wait_for_all: bool = False, called: Collection[str] = ()) -> Catalogue:
+        """Return the tools of all servers; those of a starting server as it listed them at its last start.
 
         The first call starts the servers. Each call retries failed servers and lists the tools of changed servers. It
-        waits once for each starting server. After `start`, if some servers are ready, it waits for the others only
-        with `wait_for_all`.
+        waits for the servers of the tools `called`. A server that is not up by then offers no tools until it is. It
+        waits once for each server that starts for the first time, or with `wait_for_all` for each server. After
+        `start`, if some servers are ready, it waits for the others only with `wait_for_all`.
         """
         self.maintain_servers()
+        await self._recall()
+        known = {name for name in self._tasks if self._servers[name].remembered_specs}
+        if late := known & {self.last_catalogue[tool].server for tool in called if tool in self.last_catalogue}:
+            await self.wait_for_servers(*late)
+            for name in late:
+                self._servers[name].remembered_specs = ()
+        others = self._tasks if wait_for_all else self._tasks.keys() - known
         if self._was_started_early and not wait_for_all:
-            await self._wait(self._tasks, min(EARLY_START_PATIENCE_S, self._patience_s), mark=False)
-            if any(server.state == "ready" for server in self._offered_servers().values()):
-                return await self.current_catalogue()
-        await self._wait(self._tasks, self._patience_s)
-        return await self.current_catalogue()
+            await self._wait(others, min(EARLY_START_PATIENCE_S, self._patience_s), mark=False)
+            if any(server.state == "ready" or server.remembered_specs for server in self._offered_servers().values()):
+                return await self.listed_catalogue()
+        await self._wait(others, self._patience_s)
+        return await self.listed_catalogue()
 
     def maintain_servers(self, *, retry: bool = True) -> None:
         """In the background, start new servers, list changed tools and, with `retry`, restart failed servers."""
@@ -111,34 +119,33 @@ class McpHub:
 
     async def current_catalogue(self) -> Catalogue:
         """Return the tools of the servers that are connected now, without waiting."""
-        async with self._catalogue_lock:  # so that a concurrent turn does not use an outdated catalogue
-            by_server = tuple(server.specs for server in self._offered_servers().values())
-            if by_server != self._last_specs:
-                specs = [spec for specs in by_server for spec in specs]
-                self.last_catalogue = await asyncio.to_thread(self.last_catalogue.with_tools, specs)
-                self._last_specs = by_server
-            return self.last_catalogue
+        return await self._build(with_starting=False)
 
     async def listed_catalogue(self) -> Catalogue:
         """Return the tools that are connected now, and those that starting servers listed at their last start.
 
         Never waits for a server. A call of a remembered tool must wait for its server.
         """
-        if self._loading is None:
-            loads = (asyncio.to_thread(server.load_remembered) for server in self._servers.values())
-            self._loading = asyncio.gather(*loads)
-        await asyncio.shield(self._loading)
-        catalogue = await self.current_catalogue()
-        starting = (server for server in self._servers.values() if server.state == "connecting")
-        remembered = tuple(server.remembered_specs for server in starting)
-        if not any(remembered):
-            return catalogue
-        async with self._catalogue_lock:
-            key = (self._last_specs, remembered)
-            if self._remembered[0] != key:
-                specs = [spec for group in (*self._last_specs, *remembered) for spec in group]
-                self._remembered = key, await asyncio.to_thread(catalogue.with_tools, specs)
-            return self._remembered[1]
+        await self._recall()
+        return await self._build(with_starting=True)
+
+    async def _recall(self) -> None:
+        """Wait until the starting servers have read what they listed at their last start; that takes milliseconds."""
+        await asyncio.gather(*(self._servers[name].is_recalled.wait() for name in self._tasks))
+
+    async def _build(self, *, with_starting: bool) -> Catalogue:
+        async with self._catalogue_lock:  # so that a concurrent turn does not use an outdated catalogue
+            servers = self._offered_servers().values()
+            by_server = tuple(server.listed_specs if with_starting else server.specs for server in servers)
+            for specs, catalogue in self._built.values():
+                if specs == by_server:
+                    self.last_catalogue = catalogue
+                    break
+            else:
+                new = [spec for specs in by_server for spec in specs]
+                self.last_catalogue = await asyncio.to_thread(self.last_catalogue.with_tools, new)
+            self._built[with_starting] = by_server, self.last_catalogue
+            return self.last_catalogue
 
     def instructions(self) -> dict[str, str]:
         """Return the instructions of the servers that have some, those of starting servers as at their last start."""
@@ -195,20 +202,23 @@ class McpHub:
 
         Raises:
             CallRefusedError: no such tool.
-            ServerError: the server is not connected or refused the call, or the definition of a tool that changes
-                something has changed; the call did not run.
+            ServerError: the server is not connected or refused the call, or has changed the definition of the tool;
+                the call did not run.
             LostCallError: the call was sent, but no usable answer came.
         """
         spec = self.last_catalogue.get(tool_name)
         if spec is None:
             raise CallRefusedError(f"there is no tool {tool_name!r}", code=Code.TOOL_UNKNOWN)
         server, has_failed, preferences = self._servers[spec.server], False, self.last_catalogue.preferences
-        await server.connect()
+        if spec.server in self._tasks and server.state == "connecting":
+            await self.wait_for_servers(spec.server)
+        else:
+            await server.connect()
         while True:
             only_reads = spec.risk is Risk.READ and judge_call(spec, params).risk is Risk.READ
             now = (preferences.apply(one) for one in server.specs if one.name == spec.name)
-            is_current = any(one.digest == spec.digest for one in now) and not server.stale
-            if not only_reads and server.state == "ready" and not is_current:
+            is_current = any(one.digest == spec.digest for one in now) and (only_reads or not server.stale)
+            if server.state == "ready" and not is_current:
                 raise ServerError(
                     f"server {spec.server!r} changed its tools after this call was selected: send the request again"
                 )
@@ -224,7 +234,7 @@ class McpHub:
 
     def _offered_servers(self) -> dict[str, Server]:
         independent = {name: server for name, server in self._servers.items() if not server.requires_path_server}
-        takes_path = any(spec.takes_path for server in independent.values() for spec in server.specs)
+        takes_path = any(spec.takes_path for server in independent.values() for spec in server.listed_specs)
         return dict(self._servers) if takes_path else independent
 
     async def _wait(self, names: Collection[str], limit_s: float, *, mark: bool = True) -> None:

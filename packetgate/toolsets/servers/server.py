@@ -1,5 +1,6 @@
 """A server of tools, and its state. Tools of this process are called directly, without MCP."""
 
+import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
@@ -26,7 +27,9 @@ class Server:
         self.rights = ""
         """One line: whether the server process is registered, and what it may use."""
         self.remembered_specs: tuple[ToolSpec, ...] = ()
-        """The tools that the server listed at its last start, until it has started or failed."""
+        """The tools that the server listed at its last start, until it has started, failed, or takes too long."""
+        self.is_recalled = asyncio.Event()
+        """Set once a start has read what the server listed at its last start."""
         self.instructions = ""
         """The server's instructions for clients."""
         self.tool_notes: tuple[str, ...] = ()
@@ -38,6 +41,11 @@ class Server:
         self.on_change: Callable[[], None] = lambda: None
         """Called when the tools that the server offers change."""
 
+    @property
+    def listed_specs(self) -> tuple[ToolSpec, ...]:
+        """The server's tools; while it starts, those of its last start."""
+        return self.specs or self.remembered_specs
+
     def client(self) -> "Client[Any] | None":
         """Return the open MCP session, for prompts and resources; None if there is none."""
         return None
@@ -48,19 +56,17 @@ class Server:
 
     def health(self) -> ServerHealth:
         """Return the state of the server."""
-        return ServerHealth(name=self.name, state=self.state, tools=len(self.specs), problem=self.problem)
+        return ServerHealth(name=self.name, state=self.state, tools=len(self.listed_specs), problem=self.problem)
 
     def tool_specs(self) -> Iterable[ToolSpec]:
         """Return the definitions of the server's tools."""
         raise NotImplementedError
 
-    def load_remembered(self) -> None:
-        """Set `remembered_specs`. Blocking."""
-
     async def connect(self, old_session: int = -1) -> None:
         """Open a session if there is none, if the server disconnected, or to replace `old_session`."""
         if self.session == 0:
             self.session, self.specs, self.state = 1, tuple(self.tool_specs()), "ready"
+            self.is_recalled.set()
 
     def maintenance(self, *, retry: bool) -> Coroutine[Any, Any, None] | None:
         """Return the work that the server needs now: to start, to reconnect after a failure (with `retry`), or to
@@ -84,6 +90,7 @@ class Server:
     def fail(self, error: BaseException) -> None:
         """Mark the server as failed, with the error as its problem."""
         self.state, self.problem = "failed", str(error)
+        self.is_recalled.set()
         self.on_change()
 
 
