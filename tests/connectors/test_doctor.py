@@ -27,10 +27,54 @@ def test_missing_programs_servers_and_models_are_named(cli: CommandLine) -> None
     assert status == 1
     assert "'no-such-program' is not installed" in found["gone"][1]
     assert found["ai"] == ("ok", "14 tools")
-    assert "no token" not in found["sick"][1], "the output of a server goes only to its log"
-    assert "no token" in (cli.home / "logs" / "sick.log").read_text()
+    assert found["sick"][0] == "bad"
+    assert found["sick"][1].startswith("no token; ")
     assert found["models"][0] == "bad"
     assert "no.gguf" in found["models"][1]
+
+
+TRACEBACK = """Traceback (most recent call last):
+  File "lib/site-packages/notes/server.py", line 3, in main
+AttributeError: 'Server' object has no attribute 'list_resources'"""
+
+
+@pytest.mark.parametrize(
+    ("output", "shown", "fix"),
+    [
+        ("cannot start\nset NOTES_KEY first", "set NOTES_KEY first", "its output is in "),
+        ("npm error 404 Not Found\nnpm error A complete log of this run is in x", "npm error 404 Not Found", "output"),
+        ("Error: EROFS: read-only file system, mkdir\n    at run (a.js)\n\nNode.js v24", "Error: EROFS", '"sandbox": '),
+        (TRACEBACK, TRACEBACK.splitlines()[-1], '"args": ["--with", "mcp<2", "notes"]'),
+    ],
+)
+def test_a_server_that_dies_comes_first_with_its_reason_and_a_fix(
+    cli: CommandLine, output: str, shown: str, fix: str
+) -> None:
+    launcher = cli.folder / "uvx"
+    launcher.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{output}\nEND\n")
+    launcher.chmod(0o700)
+    servers = {"notes": {"command": str(launcher), "args": ["notes"]}}
+    (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    done = cli.run("doctor")
+    first, second, *others = done.out.splitlines()
+    assert done.status == 1
+    assert first.startswith(f"bad   notes        {shown}")
+    assert second.strip().startswith("→ ")
+    assert fix in second
+    assert len(others) < 12
+    assert len(cli.run("doctor", "-v").out.splitlines()) > len(others) + 2
+
+
+@pytest.mark.parametrize("placeholder", ["/path/to/notes", "YOUR_KEY", "<your token>", "--key=YOUR_API_KEY"])
+def test_a_placeholder_is_named_and_no_failure(cli: CommandLine, placeholder: str) -> None:
+    servers = {"notes": {"command": "sh", "args": ["-c", "exit 1", placeholder]}}
+    (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    status, found = doctor(cli)
+    assert status == 0
+    assert found["notes"] == (
+        "note",
+        f"a placeholder is to be filled in mcp.json: {placeholder.removeprefix('--key=')}",
+    )
 
 
 def test_the_sandbox_is_described(cli: CommandLine) -> None:

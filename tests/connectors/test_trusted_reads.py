@@ -73,7 +73,7 @@ def test_trust_is_asked_once_and_holds_until_the_tool_changes_or_it_is_revoked(
     assert (ask("two").status, runs(cli)) == (0, 2)  # each command is a process of its own
     listed = cli.run("tools").out
     assert re.search(r"notes\.list_notes +read +your answer of \d{4}-\d\d-\d\d", listed)
-    assert "read, said by your answer of" in cli.run("doctor").out
+    assert "read, said by your answer of" in cli.run("doctor", "-v").out
     serve(cli, "List all the notes.")
     assert (ask("three").status, runs(cli)) == (WAITING, 2)
     assert re.search(r"notes\.list_notes +write +nobody", cli.run("tools").out)
@@ -106,4 +106,4 @@ def test_packetgate_toml_confirms_a_read(cli: CommandLine, ask: Callable[..., Ou
     (cli.folder / "packetgate.toml").write_text(f"{CONFIRMED}\n")
     cli.run("policy", "--confirm", "packetgate.toml")
     assert (ask("three").status, runs(cli)) == (0, 1)
-    assert "nothing confirms" not in cli.run("doctor").out
+    assert "nothing confirms" not in cli.run("doctor", "-v").out

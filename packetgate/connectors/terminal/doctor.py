@@ -1,13 +1,16 @@
 """`packetgate doctor`: check what is configured, what answers, and what is missing."""
 
 import asyncio
+import json
 import platform
+import re
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from importlib.metadata import version
-from typing import Literal, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -31,10 +34,17 @@ from packetgate.tools.risk.registry import load_registry
 from packetgate.tools.risk.tool import unconfirmed_reads_note
 from packetgate.toolsets.builtin.files import ToolFailure
 from packetgate.toolsets.builtin.sandbox import Sandbox
-from packetgate.toolsets.servers.config import load_config
-from packetgate.toolsets.servers.confined import sandbox_problem
+from packetgate.toolsets.servers.config import load_config, placeholders
+from packetgate.toolsets.servers.confined import NOT_SANDBOXED, SANDBOX_ERRORS, SANDBOX_HINT, sandbox_problem
 from packetgate.toolsets.servers.oauth import login_states
 
+MAX_LINE = 300
+"""Longest line of a server's output that is shown, in characters."""
+_REASON = re.compile(r"(?:npm )?\S*(?:error|exception)\b", re.IGNORECASE)
+"""How the line begins that says why a program ended; otherwise, that is the last line."""
+_NO_REASON = re.compile(r"^Node\.js v\d|A complete log of this run")
+_BROKEN = re.compile("(?:Import|ModuleNotFound|Attribute|Type)Error: ")
+"""Errors of a package that is used with another version of a package than it was written for."""
 PACKAGES = ("packetgate", "langgraph", "langchain-core", "fastmcp", "mcp", "pydantic")
 
 
@@ -44,12 +54,34 @@ class Finding(NamedTuple):
     verdict: Literal["ok", "note", "bad"]
     what: str
     how: str
+    """What was found; what is ok and has an empty text is shown only with `--verbose`."""
+    fix: str = ""
+    """What to do about it."""
+    more: str = ""
+    """Details, which are shown only with `--verbose`."""
+
+    @property
+    def full(self) -> str:
+        """What was found, with all details."""
+        return "; ".join(filter(None, [self.how, self.more]))
+
+    def row(self, *, in_full: bool) -> tuple[object, ...]:
+        """Return the cells of a table: what is bad comes with its fix, all else in a line unless `in_full`."""
+        shows_all = in_full or self.verdict == "bad"
+        text = self.full if in_full else self.how
+        cell = rendering.safe_text(f"{text}\n→ {self.fix}" if self.fix and shows_all else text)
+        cell.no_wrap, cell.overflow = not shows_all, "fold" if shows_all else "ellipsis"
+        return self.verdict, self.what, cell
 
 
 async def doctor(
-    mcp_config: McpConfigPath = None, lite: Lite = None, prime: Prime = None, as_json: AsJson = False
+    mcp_config: McpConfigPath = None,
+    lite: Lite = None,
+    prime: Prime = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show all findings in full.")] = False,
+    as_json: AsJson = False,
 ) -> int:
-    """Check what is configured, what answers, and what is missing.
+    """Check what is configured, what answers, and what is missing: what is wrong first, with its fix.
 
     Exit status 1 means that something is missing.
     """
@@ -64,14 +96,21 @@ async def doctor(
                 finding = Finding("bad", check.__name__.removeprefix("_"), f"{error} [{error.code}]")
                 if finding.how not in {earlier.how for earlier in findings}:
                     findings.append(finding)
-    columns = {"verdict": "verdict", "what": "what", "how": "how"}
-    rendering.print_rows([finding._asdict() for finding in findings], columns, as_json=as_json)
+    if as_json:
+        listed = [{"verdict": one.verdict, "what": one.what, "how": one.full, "fix": one.fix} for one in findings]
+        rendering.write_json(listed)
+    else:
+        findings.sort(key=lambda finding: ("bad", "note", "ok").index(finding.verdict))
+        rows = [finding.row(in_full=verbose) for finding in findings if finding.how or verbose]
+        rendering.console().print(rendering.table(("", "", ""), rows))
+        if not verbose:
+            rendering.say("`packetgate doctor --verbose` shows all of it")
     return int(any(finding.verdict == "bad" for finding in findings))
 
 
 async def _python(_settings: Settings) -> AsyncIterator[Finding]:
-    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
-    yield Finding("ok", "python", f"{platform.python_version()}, {packages}")
+    own, *others = (f"{name} {version(name)}" for name in PACKAGES)
+    yield Finding("ok", "python", f"{platform.python_version()}, {own}", more=", ".join(others))
 
 
 async def _sessions(settings: Settings) -> AsyncIterator[Finding]:
@@ -113,7 +152,7 @@ async def _models(settings: Settings) -> AsyncIterator[Finding]:
 async def _plugins(settings: Settings) -> AsyncIterator[Finding]:
     plugins = installed()
     if plugins.by_name:
-        yield Finding("ok", "plug-ins", ", ".join(plugins.by_name))
+        yield Finding("ok", "plug-ins", "", more=", ".join(plugins.by_name))
     for problem in (*plugins.problems, *plugins.wrong_parts()):
         yield Finding("note" if LEFT_OUT in problem else "bad", "plug-ins", problem)
 
@@ -124,24 +163,26 @@ async def _servers(settings: Settings) -> AsyncIterator[Finding]:
     if problem := await asyncio.to_thread(sandbox_problem, sandbox):
         typer.echo(f"packetgate: {problem}", err=True)
     async with open_tools(settings) as hub:
-        catalogue, health, notes, rights = (
-            await hub.catalogue(wait_for_all=True),
-            hub.health(),
-            hub.tool_notes(),
-            hub.rights(),
-        )
-    where = f"{len(health)} from {config.source}; files below {settings.root.resolve()}; logs in {settings.logs_path}"
-    yield Finding("ok", "servers", where)
+        catalogue = await hub.catalogue(wait_for_all=True)
+        health, notes, rights = hub.health(), hub.tool_notes(), hub.rights()
+    where = f"files below {settings.root.resolve()}; logs in {settings.logs_path}"
+    yield Finding("ok", "servers", f"{len(health)} from {config.source}", more=where)
     for remark in config.remarks:
         yield Finding("bad" if remark.kind == "left out" else "note", "mcp.json", str(remark))
-    commands = {server.name: server.entry.get("command") for server in config.servers}
+    entries = {server.name: server.entry for server in config.servers}
     for server in health:
-        yield _server(server, commands.get(server.name), rights.get(server.name, ""))
+        entry = entries.get(server.name, {})
+        filled_in = ", ".join(placeholders(entry))
+        if filled_in:
+            yield Finding("note", server.name, f"a placeholder is to be filled in {config.source}: {filled_in}")
+        if server.state == "ready" or not filled_in:
+            log = settings.logs_path / f"{server.name}.log"
+            yield await asyncio.to_thread(_server, server, entry, rights.get(server.name, ""), log)
         for note in notes.get(server.name, ()):
             yield Finding("note", server.name, note)
     for state in await asyncio.to_thread(lambda: [*login_states(config.servers, settings.logins_path)]):
         yield Finding("ok" if state.is_usable else "note", state.server, state.text)
-    yield Finding("ok", "registry", load_registry().description)
+    yield Finding("ok", "registry", "", more=load_registry().description)
     if "ai.execute" in catalogue:
         yield await _sandbox(settings, catalogue.preferences)
     for line in unmatched_patterns(catalogue, settings.preferences_path):
@@ -151,20 +192,33 @@ async def _servers(settings: Settings) -> AsyncIterator[Finding]:
     specs = await with_answers([*catalogue.values()], settings)  # last, because a damaged database ends the check
     sources = Counter(f"{spec.risk}, said by {spec.risk_source}" for spec in specs)
     if sources:
-        yield Finding("ok", "risks", "; ".join(f"{name}: {count}" for name, count in sorted(sources.items())))
+        yield Finding("ok", "risks", "", more="; ".join(f"{name}: {count}" for name, count in sorted(sources.items())))
     unconfirmed_reads = [spec for spec in specs if spec.is_unconfirmed_read and spec.risk is not Risk.READ]
     for name in dict.fromkeys(spec.server for spec in unconfirmed_reads):
-        yield Finding("note", name, unconfirmed_reads_note([spec for spec in unconfirmed_reads if spec.server == name]))
+        note, fix = unconfirmed_reads_note([spec for spec in unconfirmed_reads if spec.server == name])
+        yield Finding("note", name, note, fix)
 
 
-def _server(server: ServerHealth, command: object, rights: str) -> Finding:
+def _server(server: ServerHealth, entry: Mapping[str, Any], rights: str, log: Path) -> Finding:
+    command, problem = entry.get("command"), server.problem
     if server.state == "ready":
-        text = "; ".join(filter(None, (server.problem or counted(server.tools, "tool"), rights)))
-        return Finding("note" if server.problem else "ok", server.name, text)
-    problem = server.problem or "still starting"
+        is_free = NOT_SANDBOXED in rights
+        text = f"{problem or counted(server.tools, 'tool')}{f'; {NOT_SANDBOXED}' if is_free else ''}"
+        return Finding("note" if problem else "ok", server.name, text, more=rights)
     if isinstance(command, str) and "${" not in command and shutil.which(command) is None:
-        problem = f"{problem}; the program {command!r} is not installed, or not on PATH"
-    return Finding("bad", server.name, problem)
+        return Finding("bad", server.name, f"the program {command!r} is not installed, or not on PATH", more=problem)
+    output = log.read_text(errors="replace") if command and server.state == "failed" and log.is_file() else ""
+    lines = [line.strip() for line in output.splitlines() if line.strip() and not _NO_REASON.search(line)]
+    if not lines:
+        return Finding("bad", server.name, problem or "still starting")
+    last = next((line for line in reversed(lines) if _REASON.match(line)), lines[-1])[:MAX_LINE]
+    fix, arguments = f"its output is in {log}", entry.get("args", [])
+    if _BROKEN.match(last) and "site-packages" in output and Path(str(command)).stem == "uvx":
+        pinned = json.dumps(["--with", "mcp<2", *arguments], ensure_ascii=False)
+        fix = f'the server\'s own package is broken with the newest SDK; an older SDK may help: "args": {pinned}'
+    elif SANDBOX_ERRORS.search(last):
+        fix = f"{SANDBOX_HINT}; {fix}"
+    return Finding("bad", server.name, last, fix, problem)
 
 
 async def _sandbox(settings: Settings, preferences: Preferences) -> Finding:

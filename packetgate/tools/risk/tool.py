@@ -132,7 +132,7 @@ def confirm_read_hint(call: ToolCall) -> str:
     )
 
 
-def unconfirmed_reads_note(specs: Sequence[ToolSpec]) -> str:
+def unconfirmed_reads_note(specs: Sequence[ToolSpec]) -> tuple[str, str]:
     """Return a note that names a server's unconfirmed reads, and how the user can confirm them."""
     names = ", ".join(spec.upstream_name for spec in specs[:_MAX_NAMED_TOOLS])
     more = ", …" if len(specs) > _MAX_NAMED_TOOLS else ""
@@ -146,7 +146,8 @@ def unconfirmed_reads_note(specs: Sequence[ToolSpec]) -> str:
     count = (
         f"tools that look like reads but count as writes, because nothing confirms that they only read: {len(specs)}"
     )
-    return f"{count} ({names}{more}); each is asked about at its first use. If they only read, {', or '.join(fixes)}"
+    note = f"{count} ({names}{more}); each is asked about at its first use"
+    return note, f"if they only read, {', or '.join(fixes)}"
 
 
 def _risk_setting(name: str) -> str:

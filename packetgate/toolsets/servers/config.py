@@ -52,6 +52,9 @@ _REPAIRS = {
     "sandbox": ("workspace", '"workspace", "read-only", "off" or a list of folders', "it is confined to the workspace"),
 }
 """Fields whose wrong values do not make an entry unusable: the value used instead, what is right, and the effect."""
+_PLACEHOLDER = re.compile(
+    r"/path/to/\S*|<[A-Za-z][^<>]*>|\bYOUR[_-]\w+|\byour[_-](?:api|key|token|secret|password|server|domain|user)\w*"
+)
 _EDITOR_VARIABLE = re.compile(r"\$\{((?:input|command|config|secret|prompt):[^}]*)\}")
 
 
@@ -197,6 +200,11 @@ def _texts_within(value: Any) -> Iterator[str]:
     elif isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from _texts_within(inner)
+
+
+def placeholders(entry: Mapping[str, Any]) -> list[str]:
+    """Return the parts of an entry that documentation leaves for the user to fill in, such as `/path/to/folder`."""
+    return [match[0] for text in _texts_within(entry) if (match := _PLACEHOLDER.search(text))]
 
 
 @dataclass(frozen=True)

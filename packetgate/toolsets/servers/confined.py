@@ -27,6 +27,7 @@ NO_SANDBOX = (
     "NO SANDBOX works on this machine: servers, and programs of ai.execute, can do whatever you can; install "
     'bubblewrap, or set sandbox = "off" in packetgate.toml to accept that'
 )
+NOT_SANDBOXED = "not sandboxed, so it can use what you can"
 SANDBOX_HINT = (
     'the server runs in the sandbox: "sandbox": ["FOLDER"] in its entry lets it use another folder, "off" all that you '
     "can use"
@@ -201,7 +202,7 @@ def server_confinement(
 
 def _described(confinement: Confinement | None) -> str:
     if confinement is None:
-        return "not sandboxed, so it can use what you can"
+        return NOT_SANDBOXED
     folders = [*dict.fromkeys(map(str, confinement.writes))]
     more = f" and {len(folders) - 3} more" if len(folders) > 3 else ""
     hosts = "any host" if confinement.network else ", ".join(confinement.hosts) or "no host"
