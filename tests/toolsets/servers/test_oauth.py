@@ -40,7 +40,7 @@ def config_of(guarded: Guarded, **more: Any) -> ServerConfig:
 @asynccontextmanager
 async def opened(config: ServerConfig, home: Path) -> AsyncIterator[McpHub]:
     async with McpHub([new_connection(config, home / "logs")], patience_s=20) as hub:
-        await hub.catalogue()
+        await hub.catalogue(wait_for_all=True)
         yield hub
 
 
