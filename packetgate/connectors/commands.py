@@ -18,7 +18,7 @@ _CORE = {
         "terminal.init",
         "Find models and MCP servers on this machine, and write packetgate.toml and mcp.json for this folder.",
     ),
-    "ask": ("terminal.turns", "Run one turn: print the answer and the packet's trace."),
+    "ask": ("terminal.turns", "Run one turn: print the answer, and what was called."),
     "answer": ("terminal.turns", "Answer a session's open question, or continue an interrupted turn."),
     "chat": ("terminal.chat", "Run turn after turn."),
     "undo": (

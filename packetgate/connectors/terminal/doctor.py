@@ -81,9 +81,9 @@ async def doctor(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show all findings in full.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Check what is configured, what answers, and what is missing: what is wrong first, with its fix.
+    """Check what is configured, what answers, and what is missing.
 
-    Exit status 1 means that something is missing.
+    What is wrong comes first, with its fix. Exit status 1 means that something is missing.
     """
     settings = settings_from(mcp_config=mcp_config, lite=lite, prime=prime)
     findings: list[Finding] = []
