@@ -11,11 +11,15 @@ WORKERS ?= auto
 PYTEST = $(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadgroup
 export UV_NO_PROGRESS := 1
 
-# Of llama.cpp nobody here uses the multimodal part, nor the library that its own programs share: half of the work.
-# Its CMakeLists.txt forces the latter on; a variable set before that stands above what is forced.
-LLAMA := CMAKE_ARGS="-DLLAVA_BUILD=OFF -DCMAKE_PROJECT_llama_cpp_INCLUDE=$(CURDIR)/$(VENV)/llama.cmake $$CMAKE_ARGS"
-# uv keeps what it has compiled. Offline it takes that even if the index does not say how long it may.
-INSTALL_LLAMA := $(LLAMA) $(PIP) --offline --editable '.[local]' 2> /dev/null || $(LLAMA) $(PIP) --editable '.[local]'
+# llama.cpp's package has only sources on the index. The compiled wheel is kept for all clones: uv's own cache forgets it
+# as soon as an index that states no freshness is asked again. Of llama.cpp nobody here uses the multimodal part, nor the
+# library that its own programs share: half of the work. Its CMakeLists.txt forces the latter on; a variable set before
+# that stands above what is forced.
+LLAMA_KEY := $(shell { uname -sm; grep ^llama-cpp-python== constraints.txt; echo "$$CMAKE_ARGS"; } | cksum | cut -d ' ' -f 1)
+LLAMA := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/packetgate/llama-cpp-python-$(LLAMA_KEY)
+COMPILE_LLAMA = CMAKE_ARGS="-DLLAVA_BUILD=OFF -DCMAKE_PROJECT_llama_cpp_INCLUDE=$(LLAMA)/llama.cmake $$CMAKE_ARGS" \
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --constraint constraints.txt \
+	--wheel-dir $(LLAMA) llama-cpp-python
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow test-all check lint types docs notebooks llama-server bench nightly studio diagram constraints clean
@@ -92,13 +96,17 @@ $(VENV)/.studio: pyproject.toml constraints.txt | $(UV)
 $(VENV)/.dev: pyproject.toml constraints.txt | $(UV)
 	@echo "setting up $(VENV) for development ..."
 	@$(PIP) --editable '.[$(EXTRAS)]' && $(COMPILE)
-	@if command -v c++ > /dev/null; then \
-		echo "setting up llama.cpp: unless uv has it, it is compiled, for 3 minutes on two idle cores ..."; \
-		echo 'set(LLAMA_BUILD_COMMON OFF)' > $(VENV)/llama.cmake; \
+	@if ! ls $(LLAMA)/*.whl > /dev/null 2>&1 && command -v c++ > /dev/null; then \
+		echo "compiling llama.cpp: this takes 3 minutes on two idle cores, once for all clones ..."; \
+		mkdir -p $(LLAMA) && echo 'set(LLAMA_BUILD_COMMON OFF)' > $(LLAMA)/llama.cmake; \
 		(for s in $$(seq 30 30 3600); do sleep 30 > /dev/null; echo "... $$s s"; done) & clock=$$!; \
-		$(INSTALL_LLAMA); status=$$?; kill $$clock; exit $$status; \
+		$(COMPILE_LLAMA); status=$$?; kill $$clock; exit $$status; \
+	fi
+	@if ls $(LLAMA)/*.whl > /dev/null 2>&1; then \
+		$(PIP) --find-links $(LLAMA) --editable '.[local]'; \
 	else \
-		echo "!! no C++ compiler: llama.cpp is left out and its tests are skipped (Debian: apt install g++ cmake)"; \
+		echo "!! no C++ compiler: llama.cpp is left out and its tests are skipped (Debian: apt install g++ cmake)."; \
+		echo "!! Models of Ollama (ollama:NAME) and of llama-server (llama-server:NAME) need nothing of it."; \
 	fi
 	@command -v npx > /dev/null || echo "!! no Node.js: the tests with npm servers are skipped (Debian: apt install nodejs npm)"
 	@touch $@ $(VENV)/.run $(VENV)/.studio

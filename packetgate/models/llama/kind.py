@@ -6,6 +6,7 @@ import importlib.util
 import mmap
 import os
 import re
+import shutil
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,6 +28,7 @@ _SAMPLES, _SAMPLE_BYTES = 256, 1 << 16
 _HEAD = 1 << 26
 """Number of bytes at the beginning of a file that contain all metadata."""
 _MAX_FILES, _MAX_DEPTH = 50_000, 6
+_COMPILERS = ("c++", "g++", "clang++", "cl")
 _PART = re.compile(r"-(\d{5})-of-\d{5}\.gguf$", re.IGNORECASE)
 
 
@@ -90,10 +92,16 @@ def check_installed() -> None:
     """Raise `ModelError` if llama-cpp-python or llguidance is not installed."""
     missing = [module for module in ("llama_cpp", "llguidance") if importlib.util.find_spec(module) is None]
     if missing:
-        raise ModelError(
+        message = (
             f"llama.cpp models need {' and '.join(missing).replace('llama_cpp', 'llama-cpp-python')}: "
-            "pip install 'packetgate[local]' (this compiles llama.cpp: it needs a C++ compiler and takes some minutes)"
+            "pip install 'packetgate[local]', which compiles llama.cpp once, for some minutes"
         )
+        if not any(map(shutil.which, _COMPILERS)):
+            message += (
+                ". No C++ compiler was found, which this needs: Ollama (ollama:NAME) and llama-server "
+                "(llama-server:NAME) need neither"
+            )
+        raise ModelError(message)
 
 
 def check_gguf(path: str) -> None:
