@@ -23,6 +23,7 @@ EXTRAS = {
     "connectors/serve/": "serve",
     "connectors/studio.py": "studio",
     "connectors/terminal/": "terminal",
+    "connectors/terminal/pulling.py": "hub",
     "lab/": "terminal",
     "graph/journal.py": "postgres",
     "graph/http.py": "studio",

@@ -18,6 +18,10 @@ _CORE = {
         "terminal.init",
         "Find models and MCP servers on this machine, and write packetgate.toml and mcp.json for this folder.",
     ),
+    "model": (
+        "terminal.model",
+        "Download a GGUF model from the Hugging Face hub, set it in packetgate.toml, and try it.",
+    ),
     "ask": ("terminal.turns", "Run one turn: print the answer, and what was called."),
     "answer": ("terminal.turns", "Answer a session's open question, or continue an interrupted turn."),
     "chat": ("terminal.chat", "Run turn after turn."),

@@ -4,9 +4,10 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-_OWN_FILES = (
-    "packetgate.db* vectors.db* history leases logs shown kept undo.* servers confirmed logins missing writable".split()
-)
+_OWN_FILES = """
+packetgate.db* vectors.db* history leases logs shown kept undo.* servers confirmed logins missing writable models
+offered
+""".split()
 
 
 def private_folder(path: Path) -> None:

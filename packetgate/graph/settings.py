@@ -123,6 +123,11 @@ class Settings(BaseSettings):
         return self.home / VECTORS
 
     @property
+    def models_path(self) -> Path:
+        """Folder of downloaded models."""
+        return self.home / "models"
+
+    @property
     def logs_path(self) -> Path:
         """Folder of the servers' logs."""
         return self.home / "logs"

@@ -22,6 +22,7 @@ from packetgate.connectors.client_settings import (
     write,
 )
 from packetgate.connectors.options import settings_from
+from packetgate.connectors.terminal.pulling import find_model, pull, show_models
 from packetgate.connectors.terminal.reading import LineReader, is_at_terminal, reader
 from packetgate.graph.composition import model_pool
 from packetgate.graph.settings import DEFAULT_CONFIG, DEFAULT_PREFERENCES, Settings
@@ -35,8 +36,8 @@ from packetgate.toolsets.servers.config import UnusableEntryError, read_server_e
 
 NO_MODEL = {"none", "no", "n", "0", "reflex"}
 NOTHING_FOUND = (
-    "No model was found on this machine. Start Ollama or LM Studio, put a GGUF file into ~/models, or set a provider's "
-    "key. Until then, Packetgate works without a language model (reflex)."
+    "No model was found on this machine. Start Ollama or LM Studio, put a GGUF file into ~/models, set a provider's "
+    "key, or download a model: packetgate model pull. Until then, Packetgate works without a language model (reflex)."
 )
 NO_TERMINAL = (
     "standard input and output are not a terminal, so nothing was written. "
@@ -60,12 +61,12 @@ async def init(
     """Find models and MCP servers on this machine, and write packetgate.toml and mcp.json for this folder.
 
     It looks for Ollama, LM Studio, llama.cpp and vLLM on their usual ports, and in the usual folders for GGUF files and
-    other clients' settings. Nothing is downloaded and no key is sent.
+    other clients' settings. No key is sent. A model is downloaded only if none was found and you name one.
     """
     settings = settings_from()
     files = (settings.preferences_path or DEFAULT_PREFERENCES, settings.config_path or DEFAULT_CONFIG)
     read = reader() if is_at_terminal() and not yes else None
-    found = await discover()
+    found = await discover([settings.models_path])
     reviewers = [one.model for one in found.offers if parse_model(one.model).only_reviews]
     discovery = replace(found, offers=tuple(one for one in found.offers if one.model not in reviewers))
     entries = await asyncio.to_thread(_client_servers)
@@ -73,12 +74,14 @@ async def init(
     if read is None and not yes and model is None:
         raise InputError(NO_TERMINAL)
     try:
+        if read and model is None and not (discovery.offers or discovery.keys):
+            model = await _download(settings, read)
         chosen = await (_choose_model(settings, discovery, read) if model is None else _try_model(settings, model))
         models = {} if chosen is None else {"lite": chosen}
         if read and reviewers and await _confirms(read, REVIEWER.format(reviewers[0]), default="n"):
             models["prime"] = reviewers[0]
         if models:
-            await asyncio.to_thread(_write_models, files[0], models, settings.home)
+            await asyncio.to_thread(write_models, files[0], models, settings.home)
         if entries and (
             yes or (read and await _confirms(read, f"Copy {len(entries)} servers ({', '.join(entries)})?"))
         ):
@@ -108,6 +111,19 @@ def _client_servers() -> dict[str, Any]:
             if usable and name != ENTRY and not is_proxy_entry(entry) and not is_known:
                 servers[f"{name}-{client}" if name in servers else name] = entry
     return servers
+
+
+async def _download(settings: Settings, read: LineReader) -> str | None:
+    """Return the model that the user named and that was downloaded; None for no model."""
+    show_models(settings.models_path, {})
+    reply = (await read("Download one of these models? Its name, or none [none]: ")).strip()
+    if (reply or "none").casefold() in NO_MODEL:
+        return None
+    try:
+        return f"llamacpp:{await asyncio.to_thread(pull, find_model(reply), settings.models_path)}"
+    except InputError as error:
+        _say(str(error))
+        return None
 
 
 async def _choose_model(settings: Settings, discovery: FoundModels, read: LineReader | None) -> str | None:
@@ -155,7 +171,7 @@ async def _confirms(read: LineReader, question: str, *, default: str = "y") -> b
     return (reply or default) in {"y", "yes"}
 
 
-def _write_models(path: Path, models: Mapping[str, str], data: Path) -> None:
+def write_models(path: Path, models: Mapping[str, str], data: Path) -> None:
     """Write the model of each role."""
     tables = "\n".join(
         f"[models.{role}]\n{MODEL} = {json.dumps(name, ensure_ascii=False)}\n" for role, name in models.items()
