@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 from support.command_line import CommandLine, Outcome
+from support.hub import left_in, serve_hub
 from support.scripted_openai import ScriptedOpenAI, serve_scripted_openai
-from support.terminals import ended, terminal
+from support.terminals import ended, said, terminal
 
+from packetgate.connectors.terminal.offering import OFFER
 from packetgate.models.kinds import discover
 from packetgate.models.llama.kind import gguf_folders
 from packetgate.models.openai.servers import PROVIDER_KEYS
@@ -146,6 +148,55 @@ def test_at_a_terminal_the_user_is_asked(person: Person) -> None:
             child.expect_exact(shown)
         assert ended(child) == 0
     assert person.preferences.exists()
+
+
+@pytest.mark.parametrize("names_it", [True, False])
+def test_where_nothing_is_found_a_model_is_downloaded_after_a_yes(
+    person: Person, tiny_gguf: Path, names_it: bool
+) -> None:
+    person.ollama.models = []
+    assert "packetgate model pull" in person.init("--yes").out
+    with (
+        serve_hub(tiny_gguf.read_bytes()) as hub,
+        terminal(person.cli, "init", HF_ENDPOINT=hub.endpoint, **person.variables) as child,
+    ):
+        child.expect_exact("qwen3-0.6b")
+        child.expect_exact("or none [none]:")
+        child.sendline(hub.name if names_it else "")
+        if not names_it:
+            child.expect_exact("Which model")
+            child.sendline("")
+        assert ended(child) == 0
+        assert bool(hub.requests) is names_it
+    assert person.preferences.exists() is names_it
+    assert left_in(person.cli.home) == (["model.gguf"] if names_it else [])
+
+
+def test_init_is_offered_once_at_a_terminal(person: Person) -> None:
+    person.ollama.script(*SPEED)
+    piped = person.cli.run("ask", "Read plan.txt", **person.variables)
+    as_json = ("ask", "--json", "Read plan.txt")
+    with terminal(person.cli, *as_json, is_first=True, **person.variables) as child:
+        assert ended(child) == 0
+        assert OFFER not in said(child) + piped.out + piped.err
+    for command, reply in ((("ask", "Read plan.txt"), "n"), (("ask", "Read plan.txt"), None)):
+        with terminal(person.cli, *command, is_first=True, **person.variables) as child:
+            if reply:
+                child.expect_exact(OFFER)
+                child.sendline(reply)
+            assert ended(child) == 0
+            assert "The gate opens at seven." in said(child)
+            assert reply or OFFER not in said(child)
+
+
+def test_the_offered_init_sets_the_model_of_the_same_chat(person: Person) -> None:
+    person.ollama.script(*SPEED)
+    with terminal(person.cli, "chat", is_first=True, **person.variables) as child:
+        for question, reply in ((OFFER, "y"), ("Which model", "1"), ("Use it", "y"), ("you> ", "/quit")):
+            child.expect_exact(question)
+            child.sendline(reply)
+        assert ended(child) == 0
+    assert toml(person.preferences) == MODEL
 
 
 @pytest.mark.parametrize(("reply", "reviews"), [("y", True), ("", False)])

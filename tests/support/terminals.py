@@ -12,6 +12,8 @@ from pexpect import fdpexpect
 from support.command_line import CommandLine
 from support.fork_server import Forked
 
+from packetgate.graph.private_files import private_file
+
 TIMEOUT_S = 90
 KEYS = {"Ctrl-C": "\x03", "Ctrl-D": "\x04", "Tab": "\t", "Up": "\x1b[A"}
 PASTE = ("\x1b[200~", "\x1b[201~")
@@ -42,8 +44,13 @@ class Terminal(fdpexpect.fdspawn):
 
 
 @contextmanager
-def terminal(cli: CommandLine, *args: str, **variables: str) -> Iterator[Terminal]:
-    """Run a command at a terminal of 120 columns and 40 rows; on leaving, it is ended."""
+def terminal(cli: CommandLine, *args: str, is_first: bool = False, **variables: str) -> Iterator[Terminal]:
+    """Run a command at a terminal of 120 columns and 40 rows; on leaving, it is ended.
+
+    `is_first`: whether it may be the user's first, so that `init` is offered where no model is set.
+    """
+    if not is_first:
+        private_file(cli.home / "offered")
     ours, its = os.openpty()
     termios.tcsetwinsize(its, (40, 120))
     settings = {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", **variables}

@@ -26,6 +26,7 @@ from packetgate.connectors.options import (
 from packetgate.connectors.process import on_ctrl_c
 from packetgate.connectors.rendering import say
 from packetgate.connectors.running import InterruptedReadError, error_line
+from packetgate.connectors.terminal.offering import offer_init
 from packetgate.connectors.terminal.reading import LineReader, file_part, is_at_terminal, reader
 from packetgate.connectors.terminal.screen import WAITING, LastQuestion, Terminal, selecting_model
 from packetgate.connectors.terminal.turns import ContextType, turn_request, undo_message
@@ -80,7 +81,9 @@ async def chat(
     Ctrl-C stops a turn, /quit or Ctrl-D leaves, /help lists the commands.
     """
     request = turn_request(context_type, _HINTS)
-    settings = check_settings(settings_from(mcp_config=mcp_config, lite=lite, prime=prime))
+    options: dict[str, Any] = {"mcp_config": mcp_config, "lite": lite, "prime": prime}
+    await offer_init(settings_from(**options))
+    settings = check_settings(settings_from(**options))
     context = run_settings_from(settings, overrides, allow_writes, allow_commands).context
     async with open_sessions(settings, channel=TERMINAL) as sessions:
         terminal = Terminal(

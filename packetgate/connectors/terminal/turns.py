@@ -30,6 +30,7 @@ from packetgate.connectors.options import (
 )
 from packetgate.connectors.recorded_answers import asked_sessions, record_answer, turn_owner
 from packetgate.connectors.shell_commands import command_here
+from packetgate.connectors.terminal.offering import offer_init
 from packetgate.connectors.terminal.reading import file_part, is_at_terminal
 from packetgate.connectors.terminal.screen import WAITING, LastQuestion, Terminal, only_open_session, selecting_model
 from packetgate.connectors.turn import Continue, Reply, Say, UserInput, run_input, words_reply
@@ -80,11 +81,13 @@ async def ask(
 
     Exit status 3 means that the turn waits for your answer, and 1 that a tool failed.
     """
-    options = {"mcp_config": mcp_config, "lite": lite, "prime": prime}
+    options: dict[str, Any] = {"mcp_config": mcp_config, "lite": lite, "prime": prime}
     files = tuple(file_part(file) for file in attach or ())
     text = _request_text(request)
     text = text if files else check_request(text)
     request_data = turn_request(context_type, _SHELL_HINTS)
+    if not as_json:
+        await offer_init(settings_from(**options))
     return await _run_turn(
         lambda question_id: Say(text, request_data, question_id, files=files),
         session_name(session),
