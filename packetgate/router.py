@@ -34,11 +34,12 @@ from packetgate.deciders.protocols import Decider, Deciders
 from packetgate.gate.checks import Check
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer, async_saver, async_store, check_journal
-from packetgate.graph.composition import Graph, deciders_for, plugged_servers, sandbox_settings
+from packetgate.graph.composition import Graph, deciders_for
 from packetgate.graph.event_loops import LoopThread, LoopTools
 from packetgate.graph.journal import DatabaseJournal, journal_at
 from packetgate.graph.private_files import private_folder
 from packetgate.graph.server_graph import ServerGraph
+from packetgate.graph.servers import plugged_servers, sandbox_settings
 from packetgate.graph.settings import shared_vectors_path
 from packetgate.models.kinds import register_kind
 from packetgate.models.pool import ModelPool

@@ -12,8 +12,8 @@ from benchmarks.everyday.world import World
 from packetgate.connectors.sessions import Sessions
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
-from packetgate.graph.composition import make_hub
 from packetgate.graph.journal import open_journal
+from packetgate.graph.servers import make_hub
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.state.base import new_id

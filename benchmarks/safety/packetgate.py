@@ -13,8 +13,8 @@ from packetgate.connectors.turn import Asked, Finished, Reply, Say, UserInput, r
 from packetgate.deciders.protocols import Answer, Deciders, IntentDecision, Review, SelectedCall, Selection
 from packetgate.gate.confidence import CallReview
 from packetgate.graph.building import build_graph
-from packetgate.graph.composition import make_hub
 from packetgate.graph.journal import open_journal
+from packetgate.graph.servers import make_hub
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.state.base import new_id

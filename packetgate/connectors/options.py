@@ -90,7 +90,7 @@ def check_settings_files(settings: "Settings") -> "Settings":
     Raises:
         ConfigError: a file cannot be used.
     """
-    from packetgate.graph.composition import sandbox_settings
+    from packetgate.graph.servers import sandbox_settings
     from packetgate.tools.catalogue.preferences import load_preferences
     from packetgate.toolsets.servers.config import load_config
     from packetgate.toolsets.servers.confined import sandbox_problem

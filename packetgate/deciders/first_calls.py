@@ -6,18 +6,12 @@ Only the user's words are read, never a result. Later calls, and calls with valu
 
 import asyncio
 
-from langchain_core.messages import AIMessage
-from langchain_core.messages import ToolCall as AgentCall
-
-from packetgate.deciders.language.evidence import MAX_LOG_ODDS, CallEvidence, evidence_from_tokens, load_weights
 from packetgate.gate.confidence import CallReview
 from packetgate.gate.facts import Facts
-from packetgate.models.decoding import WrittenCall
-from packetgate.models.token_probabilities import with_probabilities
 from packetgate.plugins import installed
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.routing import NO_OBJECTION, Risk, ToolCall
-from packetgate.tools.learned import DIGITS, log_odds, logistic
+from packetgate.tools.learned import log_odds, logistic
 
 _BY_WORDS = "judged by your words alone, the tool or a value may be wrong"
 _BY_TOKENS = "the model was not sure of this call"
@@ -57,13 +51,3 @@ async def doubt_first_call(
         evidence={"by_words": by_words, **({"by_tokens": by_tokens} if by_tokens else {})},
         reasoning=_BY_WORDS if by_words < settings.confidence_threshold else _BY_TOKENS,
     )
-
-
-def odds_by_tokens(call: AgentCall, answer: AIMessage) -> float:
-    """Return the log odds that a call loses by the `logprobs` of its answer: at most 0; 0 if they were not measured."""
-    (written,) = with_probabilities([WrittenCall(call["name"], call["args"])], answer)
-    if written.name_probability is None:
-        return 0.0
-    signals, weights = CallEvidence.from_signals(evidence_from_tokens(written, None)), load_weights().calls["tokens"]
-    lost = weights.name * (signals.name - MAX_LOG_ODDS) + weights.arguments * signals.arguments
-    return round(lost, DIGITS)

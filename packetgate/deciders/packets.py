@@ -1,7 +1,8 @@
 """Between the packet and the gate: the facts and the proposal of a packet, and the sections that a proposal changes."""
 
+from typing import TYPE_CHECKING
+
 from langchain_core.messages import AIMessage
-from langgraph.runtime import ExecutionInfo
 
 from packetgate.gate.facts import Facts
 from packetgate.gate.journal import CALL_REVIEWED, entry_for
@@ -11,10 +12,13 @@ from packetgate.state.packet import CognitionPacket, PacketUpdate, is_client_sup
 from packetgate.state.sections import AuditEntry, OpenQuestion, PacketState, Status
 from packetgate.tools.catalogue.catalogue import Catalogue
 
+if TYPE_CHECKING:
+    from langgraph.runtime import ExecutionInfo
+
 _NOT_AUDITED = frozenset({"call_proposed", CALL_REVIEWED, "question_asked"})
 
 
-def facts_of(packet: CognitionPacket, catalogue: Catalogue, execution: ExecutionInfo | None = None) -> Facts:
+def facts_of(packet: CognitionPacket, catalogue: Catalogue, execution: "ExecutionInfo | None" = None) -> Facts:
     """Return what the gate needs to know of a packet's turn.
 
     Args:

@@ -4,10 +4,11 @@ import logging
 from functools import partial
 
 from packetgate.graph.building import build_graph
-from packetgate.graph.composition import deciders_for, make_hub, model_pool
+from packetgate.graph.composition import deciders_for, model_pool
 from packetgate.graph.event_loops import LoopTools
 from packetgate.graph.journal import open_journal
 from packetgate.graph.server_graph import ServerGraph
+from packetgate.graph.servers import make_hub
 from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
 from packetgate.tools.catalogue.preferences import load_preferences

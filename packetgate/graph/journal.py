@@ -128,6 +128,10 @@ class DatabaseJournal(Journal):
             _INHERITED.append(self._connection)
         self._pid, self._thread, self._connection = os.getpid(), ThreadPoolExecutor(1, "journal"), None
 
+    async def check(self) -> None:
+        """Open the database. Raise ConfigError if it cannot be used."""
+        await self._run_on_thread(self._fetch, "SELECT 1")
+
     async def record(self, *entries: Entry) -> bool:
         """Append entries and return True; return False if a key exists."""
         return not entries or await self._run_on_thread(self._append, entries)
@@ -227,6 +231,7 @@ class _SqliteJournal(DatabaseJournal):
                 self._connection = sqlite3.connect(
                     self._path, timeout=self._timeout_s, isolation_level=None, check_same_thread=False
                 )
+                self._connection.execute("PRAGMA journal_mode = WAL")
                 if self._is_hashed():
                     with self._atomic():
                         for statement in _SQLITE_UPGRADE if self._is_hashed() else ():

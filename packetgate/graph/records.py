@@ -11,14 +11,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cache
 from itertools import count
-
-from langgraph.store.base import BaseStore
+from typing import TYPE_CHECKING
 
 from packetgate.deciders.protocols import ModelDigestSource
 from packetgate.ranking.learning import LearnedUses
 from packetgate.ranking.store import delete_items, delete_old_uses, delete_uses, read_learned, store_uses
 from packetgate.state.packet import CognitionPacket
 from packetgate.tools.calibration import Calibration, read_calibration
+
+if TYPE_CHECKING:
+    from langgraph.store.base import BaseStore
 
 _log = logging.getLogger(__name__)
 _failed: deque[str] = deque(maxlen=256)
@@ -32,11 +34,11 @@ CONVERSATIONS = ("serve",)
 _ALL = 1_000_000
 
 
-def turn_recorder(days: int) -> Callable[[CognitionPacket, BaseStore], Awaitable[None]]:
+def turn_recorder(days: int) -> "Callable[[CognitionPacket, BaseStore], Awaitable[None]]":
     """Return a function that stores what is learned from a finished turn, and sometimes deletes old lessons."""
     turns = count(1)
 
-    async def record(packet: CognitionPacket, store: BaseStore) -> None:
+    async def record(packet: CognitionPacket, store: "BaseStore") -> None:
         async with _bounded_store_access(packet):
             await store_uses(store, packet)
             if next(turns) % PRUNE_EVERY == 0:
@@ -45,19 +47,19 @@ def turn_recorder(days: int) -> Callable[[CognitionPacket, BaseStore], Awaitable
     return record
 
 
-async def prune_records(store: BaseStore, days: int) -> None:
+async def prune_records(store: "BaseStore", days: int) -> None:
     """Delete lessons older than `days`; 0 deletes none."""
     if days:
         await delete_old_uses(store, days)
 
 
-async def forget_records(store: BaseStore, session_id: str) -> None:
+async def forget_records(store: "BaseStore", session_id: str) -> None:
     """Delete all records of a session."""
     await delete_items(store, await store.asearch(CONVERSATIONS, filter={"session": session_id}, limit=_ALL))
     await delete_uses(store, session=session_id)
 
 
-async def learned_for(packet: CognitionPacket, store: BaseStore | None) -> LearnedUses | None:
+async def learned_for(packet: CognitionPacket, store: "BaseStore | None") -> LearnedUses | None:
     """Return what the ranking learned from the user's confirmed calls; None if the store does not answer."""
     if store is not None:
         async with _bounded_store_access(packet):
@@ -66,7 +68,7 @@ async def learned_for(packet: CognitionPacket, store: BaseStore | None) -> Learn
 
 
 async def calibration_for(
-    packet: CognitionPacket, store: BaseStore | None, model_digest: ModelDigestSource | None = None
+    packet: CognitionPacket, store: "BaseStore | None", model_digest: ModelDigestSource | None = None
 ) -> Calibration:
     """Return calibration curves: fitted to the user's answers, otherwise from the model's evaluation.
 

@@ -9,10 +9,6 @@ from contextlib import AbstractContextManager, asynccontextmanager, contextmanag
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.store.base import BaseStore, Op, Result
-
-from packetgate.graph.checkpoints import AtomicSaver, PacketSerializer
 from packetgate.graph.postgres import open_pool
 from packetgate.graph.private_files import private_file
 from packetgate.graph.settings import Settings
@@ -21,6 +17,8 @@ from packetgate.state.errors import ConfigError
 
 if TYPE_CHECKING:
     from aiosqlite import Connection
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.store.base import BaseStore, Op, Result
 
 SQLITE_TIMEOUT_S = 60.0
 """Longest wait for another connection that writes."""
@@ -30,12 +28,14 @@ _SETUP_ATTEMPTS = 10
 @asynccontextmanager
 async def open_checkpointer(
     settings: Settings, timeout_s: float = SQLITE_TIMEOUT_S
-) -> AsyncIterator[BaseCheckpointSaver[str]]:
+) -> "AsyncIterator[BaseCheckpointSaver[str]]":
     """Open the checkpoints.
 
     Raises:
         ConfigError: the database cannot be opened.
     """
+    from packetgate.graph.checkpoints import AtomicSaver, PacketSerializer  # slow to load, as all of LangGraph
+
     if settings.database_url:
         from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 
@@ -80,7 +80,7 @@ def sqlite_errors(path: Path) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def open_store(settings: Settings, timeout_s: float = SQLITE_TIMEOUT_S) -> AsyncIterator[BaseStore]:
+async def open_store(settings: Settings, timeout_s: float = SQLITE_TIMEOUT_S) -> "AsyncIterator[BaseStore]":
     """Open the records, in the same database.
 
     Raises:
@@ -96,7 +96,7 @@ async def open_store(settings: Settings, timeout_s: float = SQLITE_TIMEOUT_S) ->
     from langgraph.store.sqlite.aio import AsyncSqliteStore
 
     class SqliteStore(AsyncSqliteStore):
-        async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        async def abatch(self, ops: "Iterable[Op]") -> "list[Result]":
             with sqlite_errors(settings.database):
                 return await super().abatch(ops)
 

@@ -14,7 +14,8 @@ from langchain_core.messages import ToolCall as AgentCall
 from langgraph.types import interrupt
 from pydantic import Discriminator, WithJsonSchema, WrapValidator, create_model
 
-from packetgate.deciders.first_calls import doubt_first_call, odds_by_tokens
+from packetgate.deciders.first_calls import doubt_first_call
+from packetgate.deciders.language.evidence import odds_by_tokens
 from packetgate.gate.answers import ALREADY_ANSWERED, CALL_CHANGED, decide
 from packetgate.gate.facts import Facts, RequestedCall
 from packetgate.gate.gate import Doubt, Gate

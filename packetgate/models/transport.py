@@ -21,7 +21,7 @@ from pydantic import SecretStr
 
 from packetgate.state.base import storable
 from packetgate.state.errors import DecisionError, NotAskedError, UnansweredError
-from packetgate.state.printing import shorten
+from packetgate.state.printing import shorten, without_credentials
 
 MAX_RETRIES = 2
 """Retries by the openai library after 408, 409, 429, 5xx or a broken connection."""
@@ -76,12 +76,6 @@ def with_each_chat(model: Any, change: Callable[[Any], Runnable[Any, Any]]) -> R
     if isinstance(model, RunnableBindingBase):
         return model.model_copy(update={"bound": with_each_chat(model.bound, change)})
     return change(model)
-
-
-def without_credentials(base_url: str) -> str:
-    """Return a base URL without user name, password and query."""
-    scheme, separator, rest = base_url.partition("?")[0].partition("#")[0].partition("://")
-    return scheme + separator + rest.rpartition("@")[2]
 
 
 def model_label(model: object) -> str:

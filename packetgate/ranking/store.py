@@ -5,16 +5,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from time import monotonic
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
-from langgraph.store.base import BaseStore, Item
 from pydantic import ValidationError
 
 from packetgate.ranking.learning import ConfirmedUse, LearnedUses, confirmed_uses
 from packetgate.state.base import now
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Header
+
+if TYPE_CHECKING:
+    from langgraph.store.base import BaseStore, Item
 
 USES_NAMESPACE = ("packetgate", "learned")
 MAX_STORED = 10_000
@@ -25,10 +28,10 @@ USES_CACHE_S = 60.0
 _NO_LIMIT = 1_000_000
 _BATCH_SIZE = 1_000
 
-_CACHE: WeakKeyDictionary[BaseStore, dict[str, tuple[float, LearnedUses]]] = WeakKeyDictionary()
+_CACHE: "WeakKeyDictionary[BaseStore, dict[str, tuple[float, LearnedUses]]]" = WeakKeyDictionary()
 
 
-async def delete_old_uses(store: BaseStore, days: int, most: int = MAX_STORED) -> None:
+async def delete_old_uses(store: "BaseStore", days: int, most: int = MAX_STORED) -> None:
     """Delete uses that are older than `days`; if more than `most` are left, keep the newest 90 % of `most`."""
     too_old = day_number(now() - timedelta(days=days))
     await delete_items(store, await store.asearch(USES_NAMESPACE, filter={"day": {"$lt": too_old}}, limit=_NO_LIMIT))
@@ -37,7 +40,7 @@ async def delete_old_uses(store: BaseStore, days: int, most: int = MAX_STORED) -
         await delete_items(store, items[: len(items) - (most - most // 10)])
 
 
-async def delete_items(store: BaseStore, items: Sequence[Item]) -> None:
+async def delete_items(store: "BaseStore", items: "Sequence[Item]") -> None:
     """Delete items, in transactions of a bounded size."""
     for start in range(0, len(items), _BATCH_SIZE):
         await asyncio.gather(*(store.adelete(item.namespace, item.key) for item in items[start : start + _BATCH_SIZE]))
@@ -53,13 +56,13 @@ def namespace(root: tuple[str, ...], *names: str) -> tuple[str, ...]:
     return (*root, *(quote(name, safe="").replace(".", "%2E") or "%" for name in names))
 
 
-async def store_uses(store: BaseStore, packet: CognitionPacket) -> None:
+async def store_uses(store: "BaseStore", packet: CognitionPacket) -> None:
     """Store the confirmed uses of an ended turn."""
     for number, use in enumerate(confirmed_uses(packet)):
         await store_use(store, packet.header, f"{packet.header.packet_id}-{number}", use)
 
 
-async def store_use(store: BaseStore, header: Header, key: str, use: ConfirmedUse) -> None:
+async def store_use(store: "BaseStore", header: Header, key: str, use: ConfirmedUse) -> None:
     """Store a use. It replaces an earlier use with the same key."""
     user = _user_key(header)
     value = {**use.model_dump(mode="json"), "day": day_number(use.at)}
@@ -67,7 +70,7 @@ async def store_use(store: BaseStore, header: Header, key: str, use: ConfirmedUs
     _CACHE.get(store, {}).pop(user, None)
 
 
-async def read_learned(store: BaseStore, header: Header) -> LearnedUses:
+async def read_learned(store: "BaseStore", header: Header) -> LearnedUses:
     """Return the confirmed uses of the turn's user."""
     user, cache = _user_key(header), _CACHE.setdefault(store, {})
     for other in [other for other, (read_at, _) in cache.items() if monotonic() - read_at >= USES_CACHE_S]:
@@ -82,7 +85,7 @@ async def read_learned(store: BaseStore, header: Header) -> LearnedUses:
     return cache[user][1]
 
 
-async def delete_uses(store: BaseStore, name: str | None = None, session: str | None = None) -> int:
+async def delete_uses(store: "BaseStore", name: str | None = None, session: str | None = None) -> int:
     """Delete the uses of a tool or server, of a session, or all; return their number."""
     items = [
         item

@@ -12,7 +12,6 @@ from langchain_core.messages import (
     ToolMessage,
     convert_to_messages,
 )
-from langgraph.graph.message import add_messages
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WrapValidator
 
 from packetgate.state import base, channels, codes, origins, routing, sections, transitions
@@ -42,7 +41,14 @@ def _readable(value: Any, read: Callable[[Any], Any]) -> Any:
         raise ValueError(f"not messages: {error}") from error
 
 
-Messages = Annotated[list[AnyMessage], WrapValidator(_readable), add_messages]
+def _merged(messages: list[AnyMessage], changes: list[AnyMessage | RemoveMessage]) -> list[AnyMessage]:
+    """Return the messages after the changes, as LangGraph merges them."""
+    from langgraph.graph.message import add_messages  # slow to load, and a packet may live without a graph
+
+    return add_messages(messages, changes)  # type: ignore[arg-type, return-value]
+
+
+Messages = Annotated[list[AnyMessage], WrapValidator(_readable), _merged]
 
 _CONTINUING_WORDS = 3
 """A message of at most so many words, such as "Go on.", continues the message before it."""
@@ -180,7 +186,7 @@ class CognitionPacket(BaseModel):
         """Return the packet with a node's update applied, as the graph does."""
         changed: dict[str, Any] = {name: value for name, value in update.items() if name != "entries"}
         if "messages" in changed:
-            changed["messages"] = add_messages(self.messages, changed["messages"])  # type: ignore[arg-type]
+            changed["messages"] = _merged(self.messages, changed["messages"])
         return self.model_copy(update=changed)
 
 

@@ -67,3 +67,9 @@ def shorten(text: str, limit: int = 120) -> str:
     """Return the text on one line, at most `limit` characters."""
     line = " ".join(text.split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def without_credentials(base_url: str) -> str:
+    """Return a base URL without user name, password and query."""
+    scheme, separator, rest = base_url.partition("?")[0].partition("#")[0].partition("://")
+    return scheme + separator + rest.rpartition("@")[2]

@@ -1,13 +1,15 @@
 """Calibration curves: what a review's confidence turned out to mean. `packetgate.lab` fits them."""
 
 from math import exp, log
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from langgraph.store.base import BaseStore
 from pydantic import Field
 
 from packetgate.state.base import Confidence, ConfidenceSource, Section
 from packetgate.state.sections import DecidedBy
+
+if TYPE_CHECKING:
+    from langgraph.store.base import BaseStore
 
 HALF_WEIGHT = 100
 """Number of evaluated calls from which a curve applies half of a raise."""
@@ -66,13 +68,13 @@ def curve_name(decided_by: DecidedBy, source: ConfidenceSource) -> str:
     return f"{decided_by}, {source}"
 
 
-async def read_calibration(store: BaseStore, model_digest: str = "") -> Calibration:
+async def read_calibration(store: "BaseStore", model_digest: str = "") -> Calibration:
     """Return the calibration by the user's answers, or the one of a model; without curves if none is stored."""
     item = await store.aget(_NAMESPACE, model_digest or "curves")
     return Calibration.model_validate(item.value) if item else Calibration()
 
 
-async def save_calibration(store: BaseStore, calibration: Calibration, model_digest: str = "") -> None:
+async def save_calibration(store: "BaseStore", calibration: Calibration, model_digest: str = "") -> None:
     """Replace the calibration by the user's answers, or the one of a model."""
     await store.aput(_NAMESPACE, model_digest or "curves", calibration.model_dump(mode="json"), index=False)
 

@@ -7,7 +7,7 @@ import pytest
 from support.packets import CONTEXT, FILES, done, packet
 
 from packetgate.deciders.protocols import Selection
-from packetgate.graph.composition import make_hub
+from packetgate.graph.servers import make_hub
 from packetgate.graph.settings import Settings
 from packetgate.reflex.plugin import select_by_reflex
 from packetgate.state.context import RoutingContext

@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection, Coroutine
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import anyio
 import mcp_types
@@ -23,7 +23,6 @@ from fastmcp.tools.base import InputRequiredToolResult, ToolResult
 from mcp import MCPError
 
 from packetgate.connectors.proxy.gateway import Gateway, is_sessionless, refusal
-from packetgate.connectors.proxy.recording import Recorder
 from packetgate.connectors.proxy.results import MAX_EVENT_BYTES, call_result
 from packetgate.connectors.proxy.sessions import ProxySession
 from packetgate.connectors.shell_commands import command_anywhere, preferences_hint
@@ -38,6 +37,9 @@ from packetgate.state.private_names import connection_of, log_level_of
 from packetgate.tools.risk.tool import confirm_read_hint
 from packetgate.tools.spec.tool_spec import digest_of
 from packetgate.toolsets.servers.connection import Caller, called_by
+
+if TYPE_CHECKING:
+    from packetgate.connectors.recorded_answers import RecordedAnswers
 
 ANSWER_FIELD = "answer"
 LOG_LEVELS = get_args(mcp_types.LoggingLevel)
@@ -197,8 +199,9 @@ async def _decide_outside_client(
     key, recorder = _parked_key(ctx, requested, session), gateway.recorder
     parked = proposal = gateway.parked_calls.get(key)
     if parked is not None:
-        await _wait_for_answer(ctx, parked, recorder, gateway.settings)
-        proposal = await recorder.current(parked)
+        stored_calls = await recorder.stored_calls()
+        await _wait_for_answer(ctx, parked, stored_calls.answers, gateway.settings)
+        proposal = await stored_calls.current(parked)
     is_open = proposal is not None and not proposal.calls[0].status.is_final
     if proposal is None or (is_open and proposal.question is not None and proposal.question.has_expired):
         proposal = await gateway.propose(requested, session, own_session=True, can_ask=_can_ask(ctx))
@@ -219,13 +222,12 @@ async def _decide_outside_client(
     return proposal
 
 
-async def _wait_for_answer(ctx: Context, proposal: Proposal, recorder: Recorder, settings: Settings) -> None:
+async def _wait_for_answer(ctx: Context, proposal: Proposal, answers: "RecordedAnswers", settings: Settings) -> None:
     """Wait for the answer to a repeated call, and until an answer that came has run.
 
     Only a client that takes progress reports, which keep its request alive, waits for a person.
     """
-    answers, session = recorder.answers, proposal.facts.header.session_id
-    started = time.monotonic()
+    session, started = proposal.facts.header.session_id, time.monotonic()
     patience = settings.answer_wait_s if _takes_progress(ctx) else 0.0
     step = 0.0
     while not await answers.wait(session, step):

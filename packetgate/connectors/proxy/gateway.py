@@ -240,8 +240,14 @@ class Gateway:
 
     async def learned_uses(self, session: ProxySession) -> LearnedUses | None:
         """Return what Packetgate learned from the client's uses; None without a store."""
+        if self.recorder.store is None:
+            return None
         header = Header(session_id=session.session_id, origin=PROXY, person=session.client)
-        return await learned_for(CognitionPacket(header=header), self.recorder.store)
+        try:
+            return await learned_for(CognitionPacket(header=header), await self.recorder.store())
+        except PacketgateError as error:
+            log.warning("what was learned from client %s cannot be read: %s", session.client, error)
+            return None
 
     async def choose_tools(self, words: str, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
         """Return the palette for a context, chosen like a turn's palette, best tools first."""

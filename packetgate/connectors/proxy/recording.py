@@ -1,34 +1,35 @@
-"""Record ended calls after the client has received the answer, and store calls that wait for an answer elsewhere.
+"""Record ended calls after the client has received the answer: the journal's entries, packets, and what is learned.
 
-A database that cannot be written, such as a locked one, is tried again. What is still unwritten when the proxy ends, or
-exceeds the queue, is lost with a line in the log; the journal holds everything that later calls depend on.
+Only calls that are asked about or change something have a packet, and only calls in a context are learned from: the
+store, and LangGraph for the packets, are opened at their first use. A database that cannot be written, such as a locked
+one, is tried again. What is still unwritten when the proxy ends, or exceeds the queue, is lost with a line in the log;
+the journal holds everything that later calls depend on.
 """
 
 import asyncio
+import contextvars
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeVar
 
-from langgraph.store.base import BaseStore
-
-from packetgate.connectors.recorded_answers import RecordedAnswers
-from packetgate.connectors.sessions import Sessions
-from packetgate.deciders.choosing import reflex_deciders
-from packetgate.gate.journal import Entry, Journal
-from packetgate.gate.proposal import Proposal
-from packetgate.graph.building import LAST_STAGE, build_graph
+from packetgate.gate.journal import Entry
 from packetgate.graph.journal import DatabaseJournal
-from packetgate.graph.leases import open_leases
 from packetgate.graph.settings import Settings
-from packetgate.graph.storage import open_checkpointer, open_store
+from packetgate.graph.storage import open_store
 from packetgate.ranking.learning import ConfirmedUse
 from packetgate.ranking.store import delete_old_uses, store_use
-from packetgate.state.channels import PROXY
 from packetgate.state.errors import ConfigError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Header
 from packetgate.toolsets.servers.hub import McpHub
+
+if TYPE_CHECKING:
+    from langgraph.store.base import BaseStore
+
+    from packetgate.connectors.proxy.stored_calls import StoredCalls
 
 DATABASE_PATIENCE_S = 3.0
 """Longest wait in seconds for another process that writes to the database."""
@@ -42,6 +43,33 @@ RETRY_S = 1.0
 
 log = logging.getLogger(__name__)
 
+Opened = TypeVar("Opened")
+
+
+@asynccontextmanager
+async def opened_at_first_use(
+    context: Callable[[], AbstractAsyncContextManager[Opened]],
+) -> AsyncIterator[Callable[[], Awaitable[Opened]]]:
+    """Yield a function that returns what a context yields. Its first call enters the context, which ends with this one.
+
+    If the context cannot be entered, each call tries again, and raises the error.
+    """
+    opening: asyncio.Task[Opened] | None = None
+    here = contextvars.copy_context()  # not that of a request
+    async with AsyncExitStack() as stack:
+
+        async def opened() -> Opened:
+            nonlocal opening
+            if opening is None or (opening.done() and (opening.cancelled() or opening.exception())):
+                opening = asyncio.create_task(stack.enter_async_context(context()), context=here.copy())
+            return await asyncio.shield(opening)
+
+        try:
+            yield opened
+        finally:
+            if opening is not None:
+                await asyncio.wait([opening])
+
 
 @asynccontextmanager
 async def open_recorder(settings: Settings, hub: McpHub, journal: DatabaseJournal) -> AsyncIterator["Recorder"]:
@@ -50,21 +78,15 @@ async def open_recorder(settings: Settings, hub: McpHub, journal: DatabaseJourna
     Raises:
         ConfigError: the database cannot be used.
     """
+    await journal.check()
     async with (
-        open_checkpointer(settings, DATABASE_PATIENCE_S) as checkpointer,
-        open_store(settings, DATABASE_PATIENCE_S) as store,
-        open_leases(settings) as leases,
+        opened_at_first_use(partial(_open_uses, settings)) as store,
+        opened_at_first_use(partial(_open_stored_calls, settings, hub, journal, store)) as stored_calls,
     ):
-        if settings.usage_days:
-            await delete_old_uses(store, settings.usage_days)
-        graph = build_graph(reflex_deciders(), hub, settings.usage_days, journal)
-        sessions = Sessions(graph.compile(checkpointer=checkpointer, store=store), leases)
-        answers = RecordedAnswers(sessions, journal, leases, PROXY)
-        recorder = Recorder(sessions, store if settings.usage_days else None, journal, answers)
+        recorder = Recorder(journal, stored_calls, store if settings.usage_days else None)
         writer = asyncio.create_task(recorder.run(), name="records of proxied calls")
         try:
-            async with answers.run_in_background():
-                yield recorder
+            yield recorder
             try:
                 await asyncio.wait_for(recorder.wait_until_written(), EXIT_S)
             except TimeoutError:
@@ -74,16 +96,44 @@ async def open_recorder(settings: Settings, hub: McpHub, journal: DatabaseJourna
             await asyncio.gather(writer, return_exceptions=True)
 
 
+@asynccontextmanager
+async def _open_uses(settings: Settings) -> AsyncIterator["BaseStore"]:
+    """Open the store of what is learned, and delete what is too old."""
+    await asyncio.to_thread(import_module, "langgraph.store.sqlite.aio")
+    async with open_store(settings, DATABASE_PATIENCE_S) as store:
+        if settings.usage_days:
+            await delete_old_uses(store, settings.usage_days)
+        yield store
+
+
+@asynccontextmanager
+async def _open_stored_calls(
+    settings: Settings, hub: McpHub, journal: DatabaseJournal, store: Callable[[], Awaitable["BaseStore"]]
+) -> AsyncIterator["StoredCalls"]:
+    await asyncio.to_thread(import_module, "packetgate.connectors.proxy.stored_calls")
+    from packetgate.connectors.proxy.stored_calls import open_stored_calls
+
+    async with open_stored_calls(settings, hub, journal, await store(), DATABASE_PATIENCE_S) as stored_calls:
+        yield stored_calls
+
+
 class Recorder:
     """Writes the records of ended calls, one after the other. If too many records wait, new records are dropped."""
 
-    def __init__(self, sessions: Sessions, store: BaseStore | None, journal: Journal, answers: RecordedAnswers) -> None:
-        """`store` holds what is learned; None if the settings learn nothing."""
-        self._sessions, self.store, self._journal, self.answers = sessions, store, journal, answers
+    def __init__(
+        self,
+        journal: DatabaseJournal,
+        stored_calls: Callable[[], Awaitable["StoredCalls"]],
+        store: Callable[[], Awaitable["BaseStore"]] | None,
+    ) -> None:
+        """`stored_calls` and `store` open what they return; no `store` if the settings learn nothing."""
+        self._journal, self.stored_calls, self.store = journal, stored_calls, store
         self._waiting: asyncio.Queue[tuple[Header, CognitionPacket | None, ConfirmedUse | None, tuple[Entry, ...]]]
         self._waiting = asyncio.Queue(MAX_WAITING)
         self._parked: set[str] = set()
         """Ids of parked packets. The turn that runs the answer records these packets."""
+        self._parking: StoredCalls | None = None
+        """Where calls are parked; None if none was."""
 
     def queue_record(
         self,
@@ -103,17 +153,14 @@ class Recorder:
 
     async def park(self, packet: CognitionPacket) -> None:
         """Store a call that waits for an answer in its own thread, where `packetgate answer` finds it."""
+        self._parking = await self.stored_calls()
         self._parked.add(packet.header.packet_id)
-        graph, config = self._sessions.graph, self._sessions.config(packet.header.session_id)
-        await graph.aupdate_state(config, _sections(packet), as_node="review_selection")
-        await graph.ainvoke(None, config, context=packet.governance.settings)
-        session = packet.header.session_id
-        await self.answers.note_end(session, (await self._sessions.state(session)).question, packet.governance.settings)
+        await self._parking.park(packet)
 
-    async def current(self, proposal: Proposal) -> Proposal:
-        """Return a parked proposal with the current state of its calls."""
-        state = await self._sessions.state(proposal.facts.header.session_id)
-        return proposal.with_calls(state.packet.routing.all_calls)
+    async def wait_until_idle(self, timeout_s: float) -> None:
+        """Wait until no answer to a parked call runs, at most so long."""
+        if self._parking is not None:
+            await self._parking.answers.wait_until_idle(timeout_s)
 
     async def wait_until_written(self) -> None:
         """Wait until all records are written."""
@@ -140,15 +187,10 @@ class Recorder:
             for header, packet, use, _ in ended:
                 try:
                     if self.store is not None and use is not None:
-                        await store_use(self.store, header, f"{header.packet_id}-0", use)
+                        await store_use(await self.store(), header, f"{header.packet_id}-0", use)
                     if packet is not None:
-                        config = self._sessions.config(header.session_id)
-                        await self._sessions.graph.aupdate_state(config, _sections(packet), as_node=LAST_STAGE)
+                        await (await self.stored_calls()).save(packet)
                 except Exception:
                     log.exception("packet %s could not be recorded", header.packet_id)
                 finally:
                     self._waiting.task_done()
-
-
-def _sections(packet: CognitionPacket) -> dict[str, Any]:
-    return {name: getattr(packet, name) for name in type(packet).model_fields if name != "messages"}

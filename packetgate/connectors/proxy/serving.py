@@ -36,8 +36,8 @@ from packetgate.connectors.proxy.meta_tools import add_meta_tools
 from packetgate.connectors.proxy.recording import DATABASE_PATIENCE_S, open_recorder
 from packetgate.connectors.proxy.resolving import ToolResolution, resolves_calls
 from packetgate.gate.gate import Gate
-from packetgate.graph.composition import open_tools
 from packetgate.graph.journal import open_journal
+from packetgate.graph.servers import open_tools
 from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
 from packetgate.state.context import RoutingContext
@@ -307,7 +307,7 @@ async def serve_stdio(gateway: Gateway) -> None:
     loop = asyncio.get_running_loop()
 
     async def stop() -> None:
-        await gateway.recorder.answers.wait_until_idle(STOP_S / 2)
+        await gateway.recorder.wait_until_idle(STOP_S / 2)
         await gateway.recorder.wait_until_written()
         end_process()
 

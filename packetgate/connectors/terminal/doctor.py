@@ -17,8 +17,9 @@ import typer
 from packetgate.connectors import rendering
 from packetgate.connectors.options import AsJson, Lite, McpConfigPath, Prime, run_settings_from, settings_from
 from packetgate.connectors.terminal.reports import unmatched_patterns, with_answers
-from packetgate.graph.composition import model_pool, open_tools, sandbox_settings
+from packetgate.graph.composition import model_pool
 from packetgate.graph.records import evidence_version
+from packetgate.graph.servers import open_tools, sandbox_settings
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import check_database, open_store
 from packetgate.plugins import LEFT_OUT, installed

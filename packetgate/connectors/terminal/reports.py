@@ -27,8 +27,9 @@ from packetgate.connectors.options import (
 from packetgate.connectors.rendering import print_rows, safe_text, say
 from packetgate.gate.client_labels import ClientLabels
 from packetgate.gate.grants import Grants
-from packetgate.graph.composition import model_names, model_pool, open_tools
+from packetgate.graph.composition import model_names, model_pool
 from packetgate.graph.journal import open_journal
+from packetgate.graph.servers import open_tools
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.models.options import MODEL

@@ -9,10 +9,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from langchain_core.messages import AIMessage
+from langchain_core.messages import ToolCall as AgentCall
+
 from packetgate.deciders.advice import Advisers
 from packetgate.deciders.packets import facts_of
 from packetgate.deciders.protocols import SelectedCall, Selection
 from packetgate.models.decoding import WrittenCall
+from packetgate.models.token_probabilities import with_probabilities
 from packetgate.state.origins import OriginKind
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall
@@ -128,6 +132,16 @@ def evidence_from_tokens(call: WrittenCall, call_probability: float | None) -> d
     if logs:
         evidence["arguments"] = max(math.log(_MIN_PROBABILITY), sum(logs))
     return {name: round(value, DIGITS) for name, value in evidence.items()}
+
+
+def odds_by_tokens(call: AgentCall, answer: AIMessage) -> float:
+    """Return the log odds that a call loses by the `logprobs` of its answer: at most 0; 0 if they were not measured."""
+    (written,) = with_probabilities([WrittenCall(call["name"], call["args"])], answer)
+    if written.name_probability is None:
+        return 0.0
+    signals, weights = CallEvidence.from_signals(evidence_from_tokens(written, None)), load_weights().calls["tokens"]
+    lost = weights.name * (signals.name - MAX_LOG_ODDS) + weights.arguments * signals.arguments
+    return round(lost, DIGITS)
 
 
 def likelier_selection(

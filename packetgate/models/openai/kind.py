@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from packetgate.models.kinds import FoundModels, ModelKind, ModelSetup, parse_model
 from packetgate.models.openai.servers import LLAMA_SERVER, OPENAI, PROVIDER_KEYS, SERVERS, Endpoint, endpoint_of
 from packetgate.models.options import COMMON, ModelOptions, Role
-from packetgate.models.transport import without_credentials
 from packetgate.plugins import Plugin
 from packetgate.state.errors import ModelError
+from packetgate.state.printing import without_credentials
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

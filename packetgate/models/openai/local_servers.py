@@ -16,8 +16,9 @@ from packetgate.models.openai.servers import (
     endpoint_of,
     is_local_url,
 )
-from packetgate.models.transport import as_decision_errors, status_of, without_credentials
+from packetgate.models.transport import as_decision_errors, status_of
 from packetgate.state.errors import DecisionError, ModelError
+from packetgate.state.printing import without_credentials
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

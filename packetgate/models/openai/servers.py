@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from packetgate.models.options import Role
-from packetgate.models.transport import without_credentials
 from packetgate.state.errors import ConfigError, ModelError
+from packetgate.state.printing import without_credentials
 
 OPENAI, LLAMA_SERVER = "openai", "llama-server"
 

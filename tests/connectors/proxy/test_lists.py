@@ -145,7 +145,7 @@ async def test_the_weight_of_a_use_depends_on_how_the_client_found_the_tool(
             await talk.call("search_tools", query="contents of the cabinet")
         await talk.call("call_read_tool", name="office.fetch_q")
         await talk.gateway.recorder.wait_until_written()
-        (use,) = await uses(talk.gateway.recorder.store)
+        (use,) = await uses(await talk.gateway.recorder.store())
         assert (use["tool"], use["weight"]) == ("office.fetch_q", pytest.approx(weight))
         result = await talk.call("set_context", query="vote of the member")
         assert listed <= {tool["name"] for tool in result.structured["tools"]} | await talk.names()
