@@ -4,6 +4,7 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
 from fastmcp import Client, Context, FastMCP
 from langgraph._internal import _constants
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -34,6 +35,13 @@ def test_other_serializers_restore_our_types() -> None:
     strict = JsonPlusSerializer(allowed_msgpack_modules=None)
     header = Header()
     assert strict.loads_typed(JsonPlusSerializer().dumps_typed(header)) == header
+
+
+def test_the_state_of_the_environment_changes_with_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = private_names.environment_state()
+    assert private_names.environment_state() == before
+    monkeypatch.setenv("PACKETGATE_ANY", "1")
+    assert private_names.environment_state() != before
 
 
 def test_a_registered_call_runs_before_threads_are_joined() -> None:

@@ -149,13 +149,13 @@ def strictest_verdict(checks: Iterable[Check], call: ToolCall, facts: Facts) -> 
     return min(verdicts, key=lambda verdict: _STRICTEST.index(verdict.effect), default=NO_OBJECTION)
 
 
-def verdict_digest(call: ToolCall, spec: ToolSpec, facts: Facts) -> str:
+def verdict_digest(call: ToolCall, verdict: Verdict | None, spec: ToolSpec, facts: Facts) -> str:
     """Return the digest of a call's verdict, and of everything that it depends on and that may change until the run."""
     settings, flagged = facts.settings, [name for name, origin in call.provenance.items() if origin.is_flagged]
     switches = [settings.allow_write_tools, settings.allow_execute_tools, settings.allowed_tools]
     rules = [rule.line for rule in spec.rules]
-    verdict = call.verdict.model_dump(mode="json") if call.verdict else None
-    return digest_of([_PROCESS_KEY, verdict, call_digest(call, spec), call.tool_name, flagged, switches, rules])
+    stated = verdict.model_dump(mode="json") if verdict else None
+    return digest_of([_PROCESS_KEY, stated, call_digest(call, spec), call.tool_name, flagged, switches, rules])
 
 
 def call_digest(call: ToolCall, spec: ToolSpec) -> str:

@@ -313,8 +313,9 @@ class Gate:
             rated = with_risk(call, spec, hints)
             if spec is not None and hints is not None:  # reads and changes are traced differently
                 rated = rated.changed(provenance=origins_of(call.params, spec, facts.sources, hints))
-            rated = rated.changed(verdict=strictest_verdict(self._checks, rated, facts))
-            judged.append(rated.changed(verdict_digest=verdict_digest(rated, spec, facts) if spec else ""))
+            verdict = strictest_verdict(self._checks, rated, facts)
+            digest = verdict_digest(rated, verdict, spec, facts) if spec else ""
+            judged.append(rated.changed(verdict=verdict, verdict_digest=digest))
         return judged
 
     async def _next_calls(self, proposal: Proposal) -> tuple[ToolCall, ...]:
@@ -354,7 +355,7 @@ class Gate:
         """
         facts, name = proposal.facts, call.tool_name
         spec = facts.catalogue.get(name)
-        if spec is None or call.verdict is None or call.verdict_digest != verdict_digest(call, spec, facts):
+        if spec is None or not call.verdict or call.verdict_digest != verdict_digest(call, call.verdict, spec, facts):
             (call,) = await asyncio.to_thread(self._verdicts, [call], facts)
         verdict: Verdict = call.verdict or NO_OBJECTION
         if verdict.effect == "refuse":

@@ -9,6 +9,8 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from packetgate.state.private_names import environment_state
+
 MARK = re.compile(r"\[redacted: [^\[\]\n]{1,80}\]")
 MIN_CHARS = 8
 """Minimum length of a secret. Shorter values may occur in any text."""
@@ -86,7 +88,7 @@ def redacted(text: str) -> str:
 
     Blocking: some hundredths of a second for a megabyte.
     """
-    for value, name in _spellings(tuple(_learned.items()), tuple(os.environ.items())):
+    for value, name in _spellings(tuple(_learned.items()), environment_state()):
         if value in text:
             text = text.replace(value, _mark(name))
     for name, begin, shape in _COMPILED:
@@ -147,11 +149,9 @@ def _password(url: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def _spellings(
-    learned: tuple[tuple[str, str], ...], environment: tuple[tuple[str, str], ...]
-) -> tuple[tuple[str, str], ...]:
+def _spellings(learned: tuple[tuple[str, str], ...], _environment: tuple[Any, ...]) -> tuple[tuple[str, str], ...]:
     """Return all spellings of the learned secrets, and of those in environment variables; longest first."""
-    secrets, names = [*learned], dict[str, str]()
+    secrets, names, environment = [*learned], dict[str, str](), tuple(os.environ.items())
     secrets += [(value, name) for name, value in environment if _SECRET_VARIABLE.search(name) and value[:1] != "/"]
     secrets += [(_password(value), f"password in {name}") for name, value in environment if "://" in value]
     for value, name in secrets:

@@ -201,14 +201,19 @@ class ToolCall(Section):
         return {name: origin for name, origin in self.provenance.items() if not origin.kind.is_user_or_default}
 
     @property
-    def labels(self) -> tuple[SessionLabel, ...]:
+    def label_kinds(self) -> tuple[FlowLabel, ...]:
         """The labels that the result sets. An error or a dry run is untrusted, whatever the tool returns otherwise."""
         result = self.result
         if result is None or not (result.server_text or result.fields or result.attachments):
             return ()
         is_plain = result.success and not result.dry_run
         labels = self.result_labels if is_plain else {FlowLabel.UNTRUSTED: None, **dict.fromkeys(self.result_labels)}
-        return tuple(SessionLabel(label=label, source=self.tool_name) for label in labels)
+        return tuple(labels)
+
+    @property
+    def labels(self) -> tuple[SessionLabel, ...]:
+        """The labels that the result sets, with the tool as their source."""
+        return tuple(SessionLabel(label=label, source=self.tool_name) for label in self.label_kinds)
 
     @property
     def text_size(self) -> int:

@@ -169,9 +169,9 @@ def test_other_people_cannot_approve_an_apparent_read_with_writes_off():
 )
 def test_a_verdict_holds_only_for_what_it_was_given_for(changed: dict[str, Any]):
     spec, known = FILES["files.write_file"], facts()
-    given = verdict_digest(WRITE, spec, known)
-    assert verdict_digest(WRITE, spec, facts()) == given
-    assert verdict_digest(WRITE, replace(spec, **changed), known) != given
-    assert verdict_digest(WRITE.changed(params={**PARAMS, "content": "y"}), spec, known) != given
-    assert verdict_digest(WRITE.changed(provenance=FLAGGED), spec, known) != given
-    assert verdict_digest(WRITE, spec, facts(OFF)) != given
+    given = verdict_digest(WRITE, WRITE.verdict, spec, known)
+    assert verdict_digest(WRITE, WRITE.verdict, spec, facts()) == given
+    assert verdict_digest(WRITE, WRITE.verdict, replace(spec, **changed), known) != given
+    assert verdict_digest(WRITE.changed(params={**PARAMS, "content": "y"}), WRITE.verdict, spec, known) != given
+    assert verdict_digest(WRITE.changed(provenance=FLAGGED), WRITE.verdict, spec, known) != given
+    assert verdict_digest(WRITE, WRITE.verdict, spec, facts(OFF)) != given

@@ -215,7 +215,8 @@ async def test_a_believed_verdict_is_not_asked_for_again():
     again = await gate.propose((READ.changed(call_id="c2"),), known())
     await gate.run(replace(again, facts=known(catalogue=changed)))
     assert len(asked) == 3
-    assert verdict_digest(proposal.calls[0], FILES["files.read_file"], known()) == proposal.calls[0].verdict_digest
+    call = proposal.calls[0]
+    assert verdict_digest(call, call.verdict, FILES["files.read_file"], known()) == call.verdict_digest
     assert strictest_verdict(CHECKS, READ, known()) == proposal.calls[0].verdict
 
 

@@ -143,7 +143,7 @@ async def _decide_call(
         (proposal, asked_at), result = asked, (ctx.input_responses or {}).get(ANSWER_FIELD)
         return await _after_elicitation(gateway, ctx, requested, session, proposal, result, asked_at)
     if not _can_ask(ctx) or key in gateway.parked_calls:
-        return await _decide_outside_client(gateway, ctx, requested, session)
+        return await _decide_outside_client(gateway, ctx, requested, session, key)
     proposal = await gateway.propose(requested, session)
     question = proposal.question
     if question is None:
@@ -175,7 +175,7 @@ async def _after_elicitation(
     )
     if is_refused and time.monotonic() - asked_at < READING_S:
         await gateway.answer(proposal, _skip_reply("the client refused the question before a person could read it"))
-        return await _decide_outside_client(gateway, ctx, requested, session)
+        return await _decide_outside_client(gateway, ctx, requested, session, _parked_key(ctx, requested, session))
     return await gateway.answer(proposal, _reply_from(result, proposal))
 
 
@@ -186,7 +186,7 @@ def _parked_key(ctx: Context, requested: RequestedCall, session: ProxySession) -
 
 
 async def _decide_outside_client(
-    gateway: Gateway, ctx: Context, requested: RequestedCall, session: ProxySession
+    gateway: Gateway, ctx: Context, requested: RequestedCall, session: ProxySession, key: str
 ) -> Proposal:
     """Return the call of a client that asks nobody; if it needs approval, park it.
 
@@ -196,7 +196,7 @@ async def _decide_outside_client(
     Raises:
         CallRefusedError: the call waits for an answer.
     """
-    key, recorder = _parked_key(ctx, requested, session), gateway.recorder
+    recorder = gateway.recorder
     parked = proposal = gateway.parked_calls.get(key)
     if parked is not None:
         stored_calls = await recorder.stored_calls()

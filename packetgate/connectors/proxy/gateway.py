@@ -166,10 +166,10 @@ class Gateway:
     async def _catalogue_for(self, name: str, settings: RoutingContext) -> Catalogue:
         """Wait until the server of a tool has started, or has listed its changed tools, and return all tools."""
         known = resolve_tool_name(name, shown := await self._allowed_tools(settings))
-        await self.hub.wait_for_servers(
+        has_waited = await self.hub.wait_for_servers(
             *([shown[known].server] if known else (server for server in self.hub.names if may_be_tool_of(server, name)))
         )
-        return await self._allowed_tools(settings)
+        return await self._allowed_tools(settings) if has_waited else shown
 
     async def _allowed_tools(self, settings: RoutingContext) -> Catalogue:
         """Return the tools of the connected servers that a client may use. Starting servers are not awaited."""
@@ -232,7 +232,7 @@ class Gateway:
     async def tool_list(self, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
         """Return a session's tool list."""
         if is_small(catalogue, session.settings):
-            return all_entries(catalogue)
+            return catalogue.derived(all_entries)
         chosen = tuple(entry for entry in session.palette if entry.tool_name in catalogue)
         if chosen and not is_sessionless(get_context()):
             return chosen

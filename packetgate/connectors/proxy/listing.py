@@ -121,7 +121,7 @@ def all_entries(catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
 def permanent_entries(catalogue: Catalogue, client: str) -> tuple[PaletteEntry, ...]:
     """Return a palette of a client's permanent tools."""
     permanent = matching_names(catalogue.preferences.permanent_patterns(DEFAULT_CONTEXT_TYPE, client), catalogue)
-    return tuple(entry for entry in all_entries(catalogue) if entry.tool_name in permanent)
+    return tuple(entry for entry in catalogue.derived(all_entries) if entry.tool_name in permanent)
 
 
 def sort_entries(entries: Sequence[PaletteEntry]) -> list[PaletteEntry]:

@@ -134,9 +134,19 @@ class UpstreamProvider(ProxyProvider):
         return resource
 
 
-def upstream_providers(gateway: Gateway) -> AggregateProvider:
+class UpstreamProviders(AggregateProvider):
+    """The resources and prompts of all servers. Their tools are those of `PaletteProvider`: no server is asked."""
+
+    async def _list_tools(self) -> Sequence[Tool]:
+        return []
+
+    async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
+        return None
+
+
+def upstream_providers(gateway: Gateway) -> UpstreamProviders:
     """Return the resources and prompts of all configured servers."""
-    providers = AggregateProvider()
+    providers = UpstreamProviders()
     for server in gateway.hub.names:
         providers.add_provider(UpstreamProvider(gateway, server), namespace=server)
     return providers

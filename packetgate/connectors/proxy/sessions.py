@@ -122,7 +122,8 @@ class ProxySession:
     def facts(self, catalogue: Catalogue, *, own_session: bool = False) -> Facts:
         """Return the facts of a new call. With `own_session`, it can wait in a new session."""
         session_id = f"{self.session_id}-{new_id()[:6]}" if own_session else self.session_id
-        results = (label for call in self.sources for label in call.labels)
+        sources, held = self.sources, {label.label for label in self.labels}
+        results = (label for call in sources if not held.issuperset(call.label_kinds) for label in call.labels)
         return Facts(
             header=Header(
                 session_id=session_id, parent_packet_id=self.parent_packet_id, origin=PROXY, person=self.client
@@ -132,7 +133,7 @@ class ProxySession:
             settings=self.settings,
             words=self.query,
             are_user_words=self.has_own_words,
-            earlier=self.sources,
+            earlier=sources,
             labels=merged_labels([*self.labels, *results]),
             renames_calls=True,
         )

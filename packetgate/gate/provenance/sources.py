@@ -3,7 +3,6 @@
 import json
 import re
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -221,11 +220,11 @@ def sources_in_calls(calls: Iterable[ToolCall], user: UserWords) -> list[OutputF
     listed, given = set[str](), set[str]()
     for call in calls:
         read = _read_call(call, user)
-        given |= {host for text, hosts in read.hosts if text not in listed for host in hosts}
+        given.update(host for text, hosts in read.hosts if text not in listed for host in hosts)
         sources = [
             source
             for source, hosts in read.sources
-            if not any(host == one or host.endswith(f".{one}") for host in hosts for one in given)
+            if not (hosts and any(host == one or host.endswith(f".{one}") for host in hosts for one in given))
         ]
         listed |= {one.written for one in sources if isinstance(one, OutputField) and one.listed_for is not None}
         found.insert(0, sources)
@@ -242,8 +241,8 @@ class _ReadCall(NamedTuple):
 
 
 _MAX_READ = 500
-_read_calls: OrderedDict[tuple[int, str], tuple[ToolCall, _ReadCall]] = OrderedDict()
-"""By the `id` of a call and the user's words, what was read last. As the call is kept, its id stays its own."""
+_read_calls: dict[tuple[int, str], tuple[ToolCall, _ReadCall]] = {}
+"""By the `id` of a call and the user's words, what was read first. As the call is kept, its id stays its own."""
 
 
 def _read_call(call: ToolCall, user: UserWords) -> _ReadCall:
@@ -261,11 +260,8 @@ def _read_call(call: ToolCall, user: UserWords) -> _ReadCall:
                 sources.append((source, set() if is_mail(source.text) else hosts_in(source.written)))
         known = _read_calls[key] = call, _ReadCall([one for one in hosts if one[1]], sources)
         if len(_read_calls) > _MAX_READ:
-            with suppress(KeyError):  # another thread was faster
-                _read_calls.popitem(last=False)
-    else:
-        with suppress(KeyError):
-            _read_calls.move_to_end(key)
+            with suppress(KeyError, StopIteration, RuntimeError):  # another thread was faster
+                del _read_calls[next(iter(_read_calls))]
     return known[1]
 
 

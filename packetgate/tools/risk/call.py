@@ -104,7 +104,8 @@ def judge_call(spec: ToolSpec, params: Mapping[str, Any], hints: CallHints | Non
 
 def with_risk(call: ToolCall, spec: ToolSpec | None, hints: CallHints | None = None) -> ToolCall:
     """Return the call with its risk; unchanged if the tool no longer exists."""
-    return call.changed(**risk_fields(spec, call.params, hints)) if spec else call
+    fields = risk_fields(spec, call.params, hints) if spec else {}
+    return call if all(getattr(call, name) == value for name, value in fields.items()) else call.changed(**fields)
 
 
 def risk_fields(spec: ToolSpec, params: Mapping[str, Any], hints: CallHints | None = None) -> dict[str, Any]:

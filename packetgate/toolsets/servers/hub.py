@@ -159,10 +159,15 @@ class McpHub:
             if getattr(client.session.server_capabilities, capability, None) is not None
         ]
 
-    async def wait_for_servers(self, *names: str) -> None:
-        """Wait until these servers have started or listed their changed tools, at most as long as a turn waits."""
+    async def wait_for_servers(self, *names: str) -> bool:
+        """Wait until these servers have started or listed their changed tools, at most as long as a turn waits.
+
+        Return whether one of them was starting or listing.
+        """
         self._awaited -= {*names}
+        is_busy = not self._tasks.keys().isdisjoint(names)
         await self._wait(names, self._patience_s)
+        return is_busy
 
     async def settle(self) -> None:
         """Wait until no server is starting. A turn may still wait for a server that starts later."""
