@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from fastmcp import Client
+from fastmcp.client.transports import StdioTransport
 from support.command_line import CommandLine
 from support.fork_server import COMMAND
 from support.mcp_servers import alive, until
@@ -66,6 +67,35 @@ def test_standard_output_has_only_the_protocol(cli: CommandLine) -> None:
     outcome = cli.run("proxy", given=hello + b"\n")
     assert (outcome.status, outcome.err) == (0, "")
     assert [json.loads(line)["id"] for line in outcome.out.splitlines()] == [1]
+
+
+NOT_FOR_READS = {"langgraph", "langgraph_sdk", "langsmith", "numpy", "onnxruntime", "openai", "langchain_openai"}
+
+
+async def test_a_read_loads_no_langgraph_and_a_change_does(cli: CommandLine, tmp_path: Path) -> None:
+    both = f"{SERVER}\n@server.tool\nasync def set_hands(hour: str) -> str:\n    'Set the hands.'\n    return hour\n"
+    imports, config = tmp_path / "imports", configure(tmp_path / "mcp.json", clock=entry(both))
+    proxy = StdioTransport(
+        str(COMMAND),
+        ["proxy", "--mcp-config", str(config)],
+        env={**cli.environment, "PYTHONPROFILEIMPORTTIME": "1"},
+        cwd=str(cli.folder),
+        log_file=imports,
+    )
+
+    def packages() -> set[str]:
+        lines = (line.rpartition("|") for line in imports.read_text().splitlines() if line.startswith("import time:"))
+        return {module.strip().partition(".")[0] for *_, module in lines}
+
+    async with Client(proxy, timeout=60) as client:
+        call = {"name": "clock.get_pid", "arguments": {"number": "1"}}
+        assert (await client.call_tool("call_read_tool", call)).structured_content["status"] == "executed"
+        assert "fastmcp" in packages()
+        assert not NOT_FOR_READS & packages()
+        call = {"name": "clock.set_hands", "arguments": {"hour": "3"}}
+        result = await client.call_tool("call_changing_tool", call, raise_on_error=False)
+        assert result.structured_content["status"] == "skipped"
+        await until(lambda: "langgraph" in packages())
 
 
 @pytest.mark.slow
