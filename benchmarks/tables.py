@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.clients.agents.agent import FIGURES
 from benchmarks.clients.client import FEATURES
-from benchmarks.plots import FOLDER, PLOTS, drawn
+from benchmarks.plots import FOLDER, PLOTS, SETS, TAKERS, TEXTS, drawn
 from benchmarks.real_models.together import REAL, WAYS, together
 from benchmarks.results_kept import Result, keep, read
 from benchmarks.safety.figures import AT_LEAST, GOALS, OF
@@ -28,21 +28,6 @@ SHORT = ", short"
 """Suffix of the names of tables that do not show their commands."""
 
 RANKERS = {"packetgate": "Packetgate", "fastmcp": "FastMCP", "bm25s": "bm25s"}
-TAKERS = {
-    "palette": "Packetgate's palette",
-    "ranking": "its ranking alone",
-    "fastmcp": "FastMCP's ranking",
-    "bm25s": "bm25s",
-}
-TEXTS = {
-    "full catalogue": "every tool in full",
-    "packetgate, tool part": "Packetgate, a model on your machine: the tools' part of the prompt",
-    "packetgate, whole selection prompt": "Packetgate, a model on your machine: the whole prompt",
-    "packetgate, whole selection prompt of a hosted model": "Packetgate, a hosted model: the whole prompt",
-    "langchain LLMToolSelectorMiddleware": "LangChain: the whole prompt, and the answer's schema",
-    "fastmcp BM25SearchTransform": "FastMCP: the tools listed, and the result of one search",
-}
-SETS = {"livemcpbench": "LiveMCPBench", "filesystem": "npm filesystem server"}
 
 CALLS = {
     "calls": "calls of a model",
