@@ -118,7 +118,7 @@ def tokens(figure: Figure, lines: list[Line]) -> None:
 def real_models(figure: Figure, lines: list[Line]) -> None:
     """Draw right calls, wrong calls that run, and right calls that run, of each model alone and with Packetgate."""
     models = list(dict.fromkeys(line["model"] for line in lines))
-    for model, row in zip(models, figure.subfigures(len(models), 1), strict=True):
+    for model, row in zip(models, figure.subfigures(len(models), 1, squeeze=False)[:, 0], strict=True):
         row.suptitle(model, x=0.01, ha="left", fontweight="bold")
         ways = {way: together([line for line in lines if (line["model"], line["way"]) == (model, way)]) for way in WAYS}
         for axes, (name, note) in zip(_panels(row, len(SHARES)), SHARES.items(), strict=True):

@@ -22,6 +22,12 @@ class GateDecisionModel(BaseDecisionModel):
         ModelError: the name is not a model's.
         RequestError: from `invoke`: pictures, a `Box`, more than 62 options, or more text than the model can read.
         DecisionError: from `invoke`: the model is unreachable, or returns no probabilities.
+
+    Examples:
+        >>> from langchain_core.decisions import Noul
+        >>> gate = GateDecisionModel(model="openai:gpt-5-mini")
+        >>> wet = Noul(instructions="Is it wet outside?")
+        >>> gate.invoke({"state": "It has rained all day.", "questions": {"wet": wet}})  # doctest: +SKIP
     """
 
     _pool: ModelPool = PrivateAttr()

@@ -35,13 +35,21 @@ KINDS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Plugin:
-    """A plug-in. Any other object with a `name` and some of these fields serves as well."""
+    """A plug-in. Any other object with a `name` and some of these fields serves as well.
+
+    Examples:
+        >>> from packetgate import Verdict
+        >>> def no_mail(call, facts):
+        ...     if call.tool_name.startswith("mail."):
+        ...         return Verdict(effect="ask", why="mails need approval")
+        >>> plugin = Plugin("house", checks=[no_mail])
+    """
 
     name: str
     needs: Sequence[str] = ()
     """Modules without which the plug-in is left out."""
     install: str = ""
-    """What to install for these modules, such as `packetgate[reflex]`."""
+    """The command that installs these modules, such as `pip install house-plugin`."""
     rankers: Sequence[Any] = ()
     """They rank tools for a request, before the core's ranking by words."""
     proposers: Sequence[Any] = ()
@@ -177,7 +185,7 @@ def _problem_of(plugin: Any, others: Mapping[str, Any]) -> str:
     missing = [module for module in getattr(plugin, "needs", ()) if not _can_import(module)]
     if missing:
         install = getattr(plugin, "install", "")
-        return f"{LEFT_OUT}: {', '.join(missing)} cannot be imported" + (f"; install {install}" if install else "")
+        return f"{LEFT_OUT}: {', '.join(missing)} cannot be imported" + (f": {install}" if install else "")
     return ""
 
 

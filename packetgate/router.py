@@ -81,7 +81,20 @@ STAGES = {"intent", "selector", "reviewer", "responder"}
 
 @dataclass(frozen=True, repr=False)
 class Question:
-    """The open question of a turn. It asks for approval of calls, for a value that a call needs, or a tool asks it."""
+    """The open question of a turn. It asks for approval of calls, for a value that a call needs, or a tool asks it.
+
+    Examples:
+        >>> def cancel_order(order: str) -> str:
+        ...     "Cancel an order."
+        ...     return f"cancelled {order}"
+        >>> with create_router(tools=[cancel_order], settings={"allow_write_tools": True}) as router:
+        ...     question = router.invoke("Cancel order A-17").question
+        ...     turn = question.approve()
+        >>> question.calls
+        [('functions.cancel_order', {'order': 'A-17'})]
+        >>> turn.calls[0].result.output
+        'cancelled A-17'
+    """
 
     payload: Mapping[str, Any]
     """The question in the form of LangChain's human-in-the-loop middleware. A tool's `interrupt` is its `value`."""
@@ -203,7 +216,15 @@ class Turn:
 
 
 class Router:
-    """A graph with tools and named sessions. `invoke` runs on the router's own thread."""
+    """A graph with tools and named sessions. `invoke` runs on the router's own thread.
+
+    `create_router` makes it. Use it as a context manager, or close it.
+
+    Examples:
+        >>> async def print_events(router: Router, request: str) -> None:
+        ...     async for event in router.astream(request, thread="orders"):
+        ...         print(event)
+    """
 
     def __init__(
         self,
@@ -362,6 +383,16 @@ def create_router(
     Raises:
         InputError: a tool, a setting or a file cannot be used.
         ModelError: a name is not the name of a model.
+
+    Examples:
+        >>> @reads
+        ... def late_orders() -> list[str]:
+        ...     "List the orders that are late."
+        ...     return ["A-17", "B-4"]
+        >>> with create_router(tools=[late_orders]) as router:
+        ...     turn = router.invoke("Which orders are late?")
+        >>> turn.calls[0].result.output
+        '["A-17", "B-4"]'
     """
     if prime is not None and reviewer is not None:
         raise InputError("`reviewer` is another name of `prime`: use one of them")

@@ -25,7 +25,7 @@ pytest_plugins = ["support.runs"]
 def llama_cpp_installed() -> None:
     """Skip without llama-cpp-python, but fail in CI."""
     if importlib.util.find_spec("llama_cpp") is None:
-        missing("llama-cpp-python is not installed: pip install 'packetgate[local]'")
+        missing("llama-cpp-python is not installed: pip install '.[local]'")
 
 
 @pytest.fixture(scope="session")

@@ -73,7 +73,26 @@ def test_modules_and_scripts_exist(page: Path) -> None:
 
 @each_page
 def test_extras_exist(page: Path) -> None:
-    assert set(re.findall(r"packetgate\[(\w+)\]", page.read_text())) <= set(EXTRAS)
+    named = re.findall(r"'\.\[([\w,]+)\]'", page.read_text())
+    assert {extra for extras in named for extra in extras.split(",")} <= set(EXTRAS)
+
+
+def test_the_install_page_names_every_extra() -> None:
+    rows = re.findall(
+        r"^\| (`\w+`(?:, `\w+`)*) \|.*\| (yes|no) \|$", (ROOT / "docs/install.md").read_text(), re.MULTILINE
+    )
+    named = {extra: inside == "yes" for extras, inside in rows for extra in re.findall(r"\w+", extras)}
+    full = set(re.findall(r"\w+", EXTRAS["full"][0].partition("[")[2]))
+    assert named == {extra: extra in full for extra in EXTRAS if extra != "full"}
+
+
+def test_nothing_is_installed_from_an_index() -> None:
+    """The package is on none: its texts and errors name a clone."""
+    kinds = {".py", ".md", ".ipynb", ".toml", ".yaml"}
+    folders = ("packetgate", "docs", "notebooks", "deploy", "benchmarks")
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*") if file.suffix in kinds]
+    named = re.compile(r"""(?:pip|uv)\S* (?:install|add)[^\n`]*?\bpacketgate\b|["'`]packetgate\[""")
+    assert {file.name: found for file in (*files, *PAGES[:3]) if (found := named.findall(file.read_text()))} == {}
 
 
 @each_page

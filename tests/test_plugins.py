@@ -120,7 +120,7 @@ def entry_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
 PLUGIN = Plugin("house", checks=[no_mail], model_kinds=[EchoKind()])
 GOOD, TWIN = Plugin("good", rankers=[LastFirst()]), Plugin("good")
 NAMELESS, ODD = SimpleNamespace(rankers=[]), SimpleNamespace(name="odd", rankers=LastFirst())
-ABSENT = Plugin("absent", needs=["no_such_module"], install="packetgate[absent]")
+ABSENT = Plugin("absent", needs=["no_such_module"], install="pip install absent")
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ ABSENT = Plugin("absent", needs=["no_such_module"], install="packetgate[absent]"
         ("test_plugins:NAMELESS", "has no name"),
         ("test_plugins:TWIN", "another plug-in has the name 'good'"),
         ("test_plugins:ODD", "rankers is no list"),
-        ("test_plugins:ABSENT", "left out: no_such_module cannot be imported; install packetgate[absent]"),
+        ("test_plugins:ABSENT", "left out: no_such_module cannot be imported: pip install absent"),
     ],
 )
 def test_a_bad_entry_point_is_one_line_and_leaves_the_others_alone(

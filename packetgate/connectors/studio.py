@@ -17,7 +17,10 @@ def studio(
 ) -> None:
     """Serve the graph to LangGraph Studio and to chat front ends, until stopped."""
     if find_spec("langgraph_api") is None:
-        typer.echo("packetgate: the LangGraph server is not installed: pip install 'packetgate[studio]'", err=True)
+        typer.echo(
+            "packetgate: the LangGraph server is not installed: in a clone of Packetgate, pip install '.[studio]'",
+            err=True,
+        )
         raise typer.Exit(2)
     from langgraph_api.cli import run_server
 

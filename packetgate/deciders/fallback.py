@@ -33,9 +33,9 @@ from packetgate.tools.text.words import words_of
 TYPED = "you typed this call"
 PLAIN_READ = "the request only asks to read this"
 NO_MODEL = (
-    "This needs a language model, and none is configured: {}. `pip install 'packetgate[reflex]'` adds rules that read"
-    " simple requests without a model. Without both, type a call, such as `/ai.read path=README.md`, or"
-    " `read README.md`."
+    "This needs a language model, and none is configured: {}. `pip install '.[reflex]'`, in a clone of Packetgate,"
+    " adds rules that read simple requests without a model. Without both, type a call, such as"
+    " `/ai.read path=README.md`, or `read README.md`."
 )
 NO_ANSWER = "The language model gave no usable answer, and nothing else can read this request."
 _BUILT_IN_READ = "ai.read"

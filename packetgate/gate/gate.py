@@ -76,7 +76,17 @@ Doubt = Callable[[ToolCall], Awaitable[CallReview | None]]
 
 
 class Gate:
-    """Decides calls. Every method takes and returns proposals; only the journal holds state."""
+    """Decides calls. Every method takes and returns proposals; only the journal holds state.
+
+    Examples:
+        >>> from packetgate.gate.journal import MemoryJournal
+        >>> from packetgate.state.sections import Header
+        >>> gate = Gate(MemoryJournal())
+        >>> facts = Facts(header=Header(), words="Delete notes.txt")
+        >>> proposal = asyncio.run(gate.propose([ToolCall(tool_name="files.delete")], facts))
+        >>> proposal.calls[0].verdict.why
+        'There is no tool `files.delete`. Nearest: none'
+    """
 
     def __init__(
         self,

@@ -101,7 +101,9 @@ def postgres_errors(url: str) -> Iterator[str]:
         from psycopg.conninfo import conninfo_to_dict
         from psycopg.errors import InsufficientPrivilege
     except ImportError as error:
-        raise ConfigError("PACKETGATE_DATABASE_URL needs the extra: pip install 'packetgate[postgres]'") from error
+        raise ConfigError(
+            "PACKETGATE_DATABASE_URL needs an extra: in a clone of Packetgate, pip install '.[postgres]'"
+        ) from error
     try:
         parts = conninfo_to_dict(url)
     except ProgrammingError as error:

@@ -91,6 +91,15 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
     A read runs if the user named its values and, if it reaches outside, their words do not speak against it. One
     question in the form of LangChain's `HumanInTheLoopMiddleware` asks about all other calls of a step. A call that
     has a result in the journal does not run again.
+
+    Examples:
+        >>> from langchain.agents import create_agent
+        >>> from langgraph.checkpoint.memory import InMemorySaver
+        >>> def cancel_order(order: str) -> str:
+        ...     "Cancel an order."
+        ...     return f"cancelled {order}"
+        >>> gate = PacketgateMiddleware([cancel_order])
+        >>> create_agent("openai:gpt-5-mini", middleware=[gate], checkpointer=InMemorySaver())  # doctest: +SKIP
     """
 
     state_schema = GatedState

@@ -121,7 +121,7 @@ async def test_check_has_a_time_limit(monkeypatch: pytest.MonkeyPatch):
 
 async def test_check_names_the_missing_package(tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ModelError, match=r"pip install 'packetgate\[local\]'"):
+    with pytest.raises(ModelError, match=r"pip install '\.\[local\]'"):
         await ModelPool(f"llamacpp:{tiny_gguf}").check()
 
 

@@ -35,7 +35,7 @@ async def discord(
             raise ConfigError(f"--set {name} cannot be used with discord: set {table} in packetgate.toml")
     config = load_discord_config(settings.preferences_path).limited_by(context_for_others(run_settings))
     if find_spec("discord") is None:
-        raise ConfigError("discord.py is not installed: pip install 'packetgate[discord]'")
+        raise ConfigError("discord.py is not installed: in a clone of Packetgate, pip install '.[discord]'")
     from packetgate.connectors.discord.bot import run_bot
 
     return await run_bot(settings, config, token)

@@ -33,7 +33,7 @@ def reader(history: Path | None = None, completions: Mapping[str, str] | None = 
     if not is_at_terminal():
         return read_pipe
     if find_spec("prompt_toolkit") is None:
-        raise ConfigError("prompt_toolkit is not installed: pip install 'packetgate[terminal]'")
+        raise ConfigError("prompt_toolkit is not installed: in a clone of Packetgate, pip install '.[terminal]'")
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import WordCompleter
     from prompt_toolkit.styles import Style

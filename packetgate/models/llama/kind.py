@@ -94,7 +94,7 @@ def check_installed() -> None:
     if missing:
         message = (
             f"llama.cpp models need {' and '.join(missing).replace('llama_cpp', 'llama-cpp-python')}: "
-            "pip install 'packetgate[local]', which compiles llama.cpp once, for some minutes"
+            "in a clone of Packetgate, pip install '.[local]', which compiles llama.cpp once, for some minutes"
         )
         if not any(map(shutil.which, _COMPILERS)):
             message += (

@@ -178,7 +178,16 @@ def _check_injected(langchain_tool: BaseTool, state: Iterable[str] | None) -> No
 
 
 def reads(function: _T) -> _T:
-    """Declare that a function or a LangChain tool only reads, whatever its name says, and return it."""
+    """Declare that a function or a LangChain tool only reads, whatever its name says, and return it.
+
+    Every other function counts as a change, which waits for approval.
+
+    Examples:
+        >>> @reads
+        ... def close_matches(word: str) -> list[str]:
+        ...     "List words like this one."
+        ...     return [word.lower(), word.upper()]
+    """
     if isinstance(function, BaseTool):
         declared = copy(function)
         declared.metadata = {**(declared.metadata or {}), "readOnlyHint": True, _MARK: _Marked("true")}

@@ -56,7 +56,7 @@ async def test_the_error_names_a_missing_extra(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("PACKETGATE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("DISCORD_TOKEN", "x")
     monkeypatch.setattr(command, "find_spec", lambda _: None)
-    with pytest.raises(ConfigError, match=re.escape("packetgate[discord]")):
+    with pytest.raises(ConfigError, match=re.escape("pip install '.[discord]'")):
         await command.discord()
 
 
