@@ -8,7 +8,7 @@ NODE = re.compile(r"^\s*(\w+)[(\[]", re.MULTILINE)
 EDGE = re.compile(r"^\s*(\S+) -\.?->? ([^\s;]+)", re.MULTILINE)
 OUTER = "[*]"
 """The start and the end in a state diagram."""
-ROW, WIDTH, HEIGHT, LANE = 50, 142, 30, 15
+ROW, WIDTH, HEIGHT, LANE = 50, 150, 30, 15
 """In pixels: from a node to the next, a node's box, and from a line to the next."""
 
 Edge = tuple[int, int]
@@ -44,7 +44,8 @@ def graph_svg(mermaid: str) -> str:
         'markerUnits="userSpaceOnUse">'
     )
     return (
-        f'<svg class="graph" viewBox="0 0 {width} {height}" role="img" aria-label="Nodes and the edges between them">'
+        f'<svg class="graph" width="{1.1 * width:.0f}" viewBox="0 0 {width} {height}" role="img" '
+        'aria-label="Nodes and the edges between them">'
         f'<defs>{marker}<path d="M0 0L6 3L0 6z"/></marker></defs>'
         f'<g class="edges">{"".join(parts)}</g>{"".join(boxes)}</svg>'
     )

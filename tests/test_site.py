@@ -21,7 +21,9 @@ from support.pages import PAGES, ROOT
 from support.programs import require
 
 import packetgate
+from docs.site_graph import graph_svg
 from packetgate.gate.gate import Gate
+from packetgate.graph.diagram import mermaid
 
 CHROMIUM = ("headless=new", "no-sandbox", "disable-gpu", "disable-background-networking", "disable-dev-shm-usage")
 LOOK = """
@@ -140,6 +142,13 @@ def test_the_site_has_the_lists_tables_and_code_of_the_page(page: Path, site: Pa
     wanted = {kind: tokens.count(kind) for kind in COUNTED}
     wanted["fence"] -= len(re.findall("^```mermaid$", page.read_text(), re.MULTILINE))
     assert {kind: len(re.findall(tag, article)) for kind, tag in COUNTED.items()} == wanted
+
+
+def test_the_diagram_has_every_stage_and_edge() -> None:
+    source = mermaid()
+    svg, edges = graph_svg(source), re.findall(r"^\s*(\w+) -\.?->? (\w+);$", source, re.MULTILINE)
+    assert svg.count("<path") - svg.count("<marker") + svg.count("\N{CLOCKWISE OPEN CIRCLE ARROW}") == len(edges)
+    assert {stage.strip("_") for edge in edges for stage in edge} == {*re.findall(r">(\w+)[^<>]*</text>", svg)}
 
 
 @pytest.mark.parametrize("name", packetgate.__all__)

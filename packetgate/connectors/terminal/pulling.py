@@ -109,7 +109,7 @@ def pull(model: HubModel, folder: Path) -> Path:
         from huggingface_hub.errors import HfHubHTTPError
         from huggingface_hub.file_download import http_get
     except ImportError as error:
-        raise ModelError("huggingface_hub is not installed: pip install 'packetgate[hub]'") from error
+        raise ModelError("huggingface_hub is not installed: in a clone of Packetgate, pip install '.[hub]'") from error
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # its warnings contain signed addresses
     url = hf_hub_url(model.repo, model.file, revision=model.revision)
     token = os.environ.get("HF_TOKEN") or False  # not the one that another program stored
