@@ -32,7 +32,7 @@ LARGEST = 200_000
 TERMINAL_COLOUR = re.compile(r"\x1b\[[\d;]*m")
 
 _uris: dict[str, str] = {}
-"""By path in the repository: the page of the site, such as `gate/gate.py.md`."""
+"""By path in the repository, such as `packetgate/router.py`: the page of the site, `packetgate/router.py.md`."""
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -44,7 +44,7 @@ def on_files(files: Files, config: Any) -> Files:
     while waiting:
         source, text = waiting.pop()
         for target in sorted({*_targets(source, text)} - _uris.keys()):
-            if not _is_text(ROOT / target):
+            if target.startswith("..") or not _is_text(ROOT / target):
                 continue
             content, pictures = _content(target)
             _uris[target] = re.sub(r"^docs/|\.(md|ipynb)$", "", target) + ".md"
@@ -57,6 +57,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, **unused: Any) -> str:
     """Return a page's text with links to pages of the site, admonitions and drawn diagrams."""
+    if page.meta.get("hide"):  # code
+        return markdown
     own_uri = page.file.src_uri
     source = next(path for path, uri in _uris.items() if uri == own_uri)
     folder = posixpath.dirname(own_uri)
