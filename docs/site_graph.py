@@ -5,7 +5,9 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 NODE = re.compile(r"^\s*(\w+)[(\[]", re.MULTILINE)
-EDGE = re.compile(r"^\s*(\S+) -\.?->? ([^\s;]+)", re.MULTILINE)
+EDGE = re.compile(r"^\s*(\S+) -(\.?)->? ([^\s;]+)", re.MULTILINE)
+DASHED = ' class="dashed"'
+"""An edge that is one of several routes."""
 OUTER = "[*]"
 """The start and the end in a state diagram."""
 ROW, WIDTH, HEIGHT, LANE = 50, 150, 30, 15
@@ -18,7 +20,7 @@ def graph_svg(mermaid: str) -> str:
     """Return the graph as an `svg` element without blank lines, which takes its colours from `site.css`."""
     found = [
         ("__start__" if start == OUTER else start, "__end__" if end == OUTER else end)
-        for start, end in EDGE.findall(mermaid)
+        for start, _, end in EDGE.findall(mermaid)
     ]
     names = list(
         dict.fromkeys(re.findall(NODE, mermaid) or [node for edge in zip(*found, strict=True) for node in edge])
@@ -26,15 +28,15 @@ def graph_svg(mermaid: str) -> str:
     names.sort(key=lambda name: (name == "__end__") - (name == "__start__"))
     places = {name: place for place, name in enumerate(names)}
     edges = [(places[start], places[end]) for start, end in found]
+    dashed = {edge for edge, (_, dot, _) in zip(edges, EDGE.findall(mermaid), strict=True) if dot}
     down = _lanes([edge for edge in edges if edge[1] > edge[0] + 1])
     up = _lanes([edge for edge in edges if edge[1] < edge[0]])
     left, right = (LANE * (1 + len(lanes)) for lanes in (up, down))
     width, height = left + WIDTH + right, ROW * len(names) + HEIGHT - ROW + 4
-    parts = [
-        *(_line(edge, left, left - LANE * lane, -1) for lane, own in enumerate(up, 1) for edge in own),
-        *(_line(edge, left + WIDTH, left + WIDTH + LANE * lane, 1) for lane, own in enumerate(down, 1) for edge in own),
-        *(_next(edge, left + WIDTH // 2) for edge in edges if edge[1] == edge[0] + 1),
-    ]
+    lines = {edge: _next(edge, left + WIDTH // 2) for edge in edges if edge[1] == edge[0] + 1}
+    for lanes, side, out in ((up, left, -1), (down, left + WIDTH, 1)):
+        lines |= {edge: _line(edge, side, side + out * LANE * n, out) for n, own in enumerate(lanes, 1) for edge in own}
+    paths = [f'<path d="{line}"{DASHED * (edge in dashed)}/>' for edge, line in lines.items()]
     boxes = [
         _box(label + " \N{CLOCKWISE OPEN CIRCLE ARROW}" * ((place, place) in edges), left, place)
         for place, label in enumerate(names)
@@ -47,7 +49,7 @@ def graph_svg(mermaid: str) -> str:
         f'<svg class="graph" width="{1.1 * width:.0f}" viewBox="0 0 {width} {height}" role="img" '
         'aria-label="Nodes and the edges between them">'
         f'<defs>{marker}<path d="M0 0L6 3L0 6z"/></marker></defs>'
-        f'<g class="edges">{"".join(parts)}</g>{"".join(boxes)}</svg>'
+        f'<g class="edges">{"".join(paths)}</g>{"".join(boxes)}</svg>'
     )
 
 
@@ -75,17 +77,17 @@ def _middle(place: int) -> int:
 
 
 def _line(edge: Edge, side: int, lane: int, out: int) -> str:
-    """Return a line from the lower half of a node's side, along its lane, to the upper half of another."""
+    """Return the path of a line from the lower half of a node's side, along its lane, to the upper half of another."""
     start, end = _middle(edge[0]) + 7 * out, _middle(edge[1]) - 7 * out
     turn = 5 if end > start else -5
     return (
-        f'<path d="M{side} {start}H{lane - 5 * out}Q{lane} {start} {lane} {start + turn}'
-        f'V{end - turn}Q{lane} {end} {lane - 5 * out} {end}H{side}"/>'
+        f"M{side} {start}H{lane - 5 * out}Q{lane} {start} {lane} {start + turn}"
+        f"V{end - turn}Q{lane} {end} {lane - 5 * out} {end}H{side}"
     )
 
 
 def _next(edge: Edge, centre: int) -> str:
-    return f'<path class="next" d="M{centre} {_middle(edge[0]) + HEIGHT // 2}V{_middle(edge[1]) - HEIGHT // 2}"/>'
+    return f"M{centre} {_middle(edge[0]) + HEIGHT // 2}V{_middle(edge[1]) - HEIGHT // 2}"
 
 
 def _box(label: str, left: int, place: int) -> str:

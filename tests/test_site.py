@@ -32,7 +32,8 @@ const shown = page.textContent;
 page.querySelectorAll('pre, code').forEach(one => one.remove());
 return {
   raw: [...shown.matchAll(/graph TD;|flowchart (TD|LR)|stateDiagram-v2/g),
-        ...page.textContent.matchAll(/\\|\\s*:?-{3,}:?\\s*\\||^\\s*(!!!|:::|> \\[!) ?\\w+/gm)].map(found => found[0]),
+        ...page.textContent.matchAll(/\\|\\s*:?-{3,}:?\\s*\\||^\\s*(!!!|:::) ?\\w+|\\[![A-Z]+\\]/gm)
+       ].map(found => found[0]),
   pictures: [...document.images].filter(one => one.complete && !one.naturalWidth).map(one => one.src),
 }
 """
