@@ -186,6 +186,17 @@ def test_any_chat_model_can_be_used():
     assert turn.calls[0].status is ToolExecutionStatus.EXECUTED
 
 
+def test_a_command_runs_without_the_model_and_is_approved_like_any_change(shop: Shop):
+    with create_router(ListedModel(responses=["this is never asked for"]), shop.tools(), settings=WRITES) as router:
+        assert "A-17" in router.invoke("/list_late_orders").answer
+        question = router.invoke("/cancel A-17").question
+        assert question is not None
+        assert shop.cancelled == []
+        assert "needs `order`" in router.invoke("/cancel").answer
+        assert question.approve().calls[0].status is ToolExecutionStatus.EXECUTED
+    assert shop.cancelled == ["A-17"]
+
+
 @pytest.mark.reflex
 def test_a_model_that_does_not_answer_is_an_error_unless_a_fallback_is_chosen():
     dead = ChatOpenAI(model="m", base_url="http://127.0.0.1:9/v1", api_key=SecretStr("x"), max_retries=0)

@@ -14,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from packetgate.deciders.commands import COMMAND
-from packetgate.deciders.fallback import TYPED
 from packetgate.state.base import shown_confidence
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import compact_json, escaped, printable
@@ -78,7 +77,7 @@ def summary(packet: CognitionPacket, model: str) -> Text:
         log = packet.reasoning.reflection_log
         choices = [entry for entry in log if entry.step == "select_tool" and entry.decided_by]
         by_rules = all(entry.decided_by == "reflex" or entry.is_fallback for entry in choices[-1:])
-        is_typed = all(call.selection_reasoning in (TYPED, COMMAND) for call in calls)
+        is_typed = all(call.selection_reasoning == COMMAND for call in calls)
         by = "typed by you" if is_typed else f"chosen by {'the rules' if by_rules else model}"
         least = min(calls, key=lambda call: call.review_confidence)
         review = shown_confidence(least.review_confidence, least.review_confidence_source)

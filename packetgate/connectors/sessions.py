@@ -211,6 +211,12 @@ class Sessions:
         """The MCP servers that are starting."""
         return self._servers.starting if self._servers is not None else ()
 
+    def toolbox(self, context: RoutingContext, channel: str) -> AllowedTools:
+        """Return the tools of a turn with these settings. Raise ValueError without servers of this process."""
+        if self._servers is None:
+            raise ValueError("these sessions have no servers")
+        return AllowedTools(self._servers, context, channel)
+
     def queue(self, session: str) -> asyncio.Lock:
         """Return the lock that queues this process's turns of a session."""
         return self._turns.setdefault(session, asyncio.Lock())

@@ -98,7 +98,9 @@ class Finished:
 
     @property
     def exit_status(self) -> int:
-        """The exit status: 1 if a call of the last pass failed or may have failed."""
+        """The exit status: 2 after a command that could not be read; 1 if a call of the last pass (may have) failed."""
+        if self.packet.content.typed_command is not None and self.packet.content.typed_command.is_error:
+            return 2
         routing = self.packet.tool_routing
         last = (routing.calls or routing.past_calls[-1:]) if routing else ()
         return int(any(call.status in _FAILED for call in last))

@@ -1,14 +1,26 @@
-"""Commands that a user types as a message: they select their call without a decider."""
+"""Commands that a user types as a message, such as `/read notes.txt`: they select their call without a decider."""
 
+import asyncio
 import re
+from collections.abc import Collection
 
 from packetgate.deciders.protocols import SelectedCall, Selection
+from packetgate.state.errors import RequestError
 from packetgate.state.packet import CognitionPacket
+from packetgate.state.sections import TypedCommand
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.toolbox import Toolbox
+from packetgate.tools.checks.checking import CheckedCall, resolve_values
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.typed_calls import LINE, command_names, parse_call, positional
 
-COMMAND = "you asked for it by a command"
+COMMAND = "you typed this command"
 ONLY_UNDO = "the request only asks to undo a change"
 UNDO_TOOL = "ai.undo"
+HELP = "A command calls exactly its tool, without a model. Optional arguments are given as `name=value`."
+LISTED = 30
+"""Most tools that `/help` lists."""
+_HELP = re.compile(r"/(?:help)?", re.IGNORECASE)
 _UNDO = re.compile(r"/undo(?:\s+(?P<change>[0-9a-f][0-9a-f-]{3,39}))?", re.IGNORECASE)
 _THING = (
     r"(?:that|this|it|(?:(?:the|my|your)\s+)?(?:(?:last|latest|previous)\s+)?(?:change|edit|write|move|copy|deletion))"
@@ -25,20 +37,75 @@ def undo_command(change: str = "") -> str:
     return f"/undo {change}".rstrip()
 
 
-def is_command(text: str) -> bool:
-    """Whether a message is a command."""
+def is_undo(text: str) -> bool:
+    """Whether a message is the command that undoes a change."""
     return _UNDO.fullmatch(text.strip()) is not None
 
 
+async def read_command(text: str, toolbox: Toolbox, others: Collection[str] = ()) -> TypedCommand | None:
+    """Return the command that a message is; None if it is none, such as a text that begins with a path.
+
+    If the command is unknown, servers that are starting are waited for.
+
+    Args:
+        others: the names of other commands, which a mistyped name may mean.
+    """
+    text, command = text.strip(), None
+    for waits in (False, True) if LINE.fullmatch(text) else ():
+        if waits and not any(server.is_unknown for server in toolbox.health()):
+            break
+        catalogue = await toolbox.catalogue(wait_for_all=waits)
+        command = await asyncio.to_thread(_command_in, text, catalogue, ("help", "undo", *others))
+        if command is not None and not command.is_error:
+            break
+    return command
+
+
+def _command_in(text: str, catalogue: Catalogue, others: Collection[str]) -> TypedCommand | None:
+    if undo := _UNDO.fullmatch(text):
+        if UNDO_TOOL in catalogue:
+            return TypedCommand(tool_name=UNDO_TOOL, params={"change": undo["change"]} if undo["change"] else {})
+        reason = "Only changes of the built-in tools can be undone, and these tools are not available here."
+        return TypedCommand(text=reason, is_error=True)
+    if _HELP.fullmatch(text):
+        names = command_names(catalogue) | {UNDO_TOOL: "undo"}
+        tools = [catalogue[name] for name in catalogue.interleaved_names[:LISTED]]
+        lines = sorted(f"- `{usage_of(one, names[one.name])}`: {one.brief.partition('. ')[0]}" for one in tools)
+        more = [f"- and {len(catalogue) - LISTED} more tools"] if len(catalogue) > LISTED else []
+        return TypedCommand(text="\n".join([f"{HELP}\n", *lines, *more]))
+    try:
+        call = parse_call(text, catalogue, others)
+    except RequestError as error:
+        return TypedCommand(text=str(error), is_error=True)
+    return None if call is None else TypedCommand(tool_name=call.tool_name, params=call.params)
+
+
+def usage_of(spec: ToolSpec, name: str) -> str:
+    """Return how a call is typed, without optional arguments: `/write PATH CONTENT`."""
+    return " ".join(
+        [f"/{name}", *(one.upper() if one in spec.required else f"[{one.upper()}]" for one in positional(spec))]
+    )
+
+
 def command_selection(packet: CognitionPacket, catalogue: Catalogue) -> Selection | None:
-    """Return the call of the command that the user typed; None if the request is not a command."""
-    command = _UNDO.fullmatch(packet.content.original_prompt.strip())
+    """Return the call of the command that the user typed; None if the request is not a command. May block."""
+    command = packet.content.command
     if command is None:
         return None
-    if UNDO_TOOL not in catalogue:
-        reason = "only changes of the built-in tools can be undone, and these tools are not available here"
+    spec = catalogue.get(command.tool_name)
+    if spec is None:
+        reason = f"the tool {command.tool_name} is not available any more"
         return Selection(action="none", confidence=1.0, reasoning=reason, decided_by="reflex")
-    return _undo_selection(command, COMMAND)
+    params = {**spec.configured_defaults, **command.params}
+    call = SelectedCall(
+        tool_name=spec.name,
+        params=params,
+        reasoning=COMMAND,
+        checked=resolve_values(CheckedCall(spec.name, params), spec),
+    )
+    return Selection(
+        action="call", calls=(call,), complete=True, confidence=1.0, reasoning=COMMAND, decided_by="reflex"
+    )
 
 
 def undo_in_words(text: str) -> Selection | None:

@@ -1,17 +1,15 @@
-"""Decide without a model and without plug-ins: typed calls, the plainest reads, and an answer with their results.
+"""Decide without a model and without plug-ins: the plainest reads, and an answer with their results.
 
 Everything else needs a model.
 """
 
 import asyncio
-import json
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
-from typing import Any
 
-from packetgate.deciders.intent import intent_decision
+from packetgate.deciders.commands import usage_of
+from packetgate.deciders.intent import access_of_risk, intent_decision
 from packetgate.deciders.protocols import Answer, Deciders, IntentDecision, Review, SelectedCall, Selection
 from packetgate.gate.confidence import CallReview
 from packetgate.ranking.ranking import ranking_of
@@ -24,26 +22,20 @@ from packetgate.state.sections import Access
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
-from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.passages import nearest_passages
 from packetgate.tools.text.reading import TALK_REPLIES, is_small_talk, mentions_in, talk_in, unquoted_words
 from packetgate.tools.text.verbs import KNOWN_VERBS
 from packetgate.tools.text.words import words_of
+from packetgate.tools.typed_calls import command_names
 
-TYPED = "you typed this call"
 PLAIN_READ = "the request only asks to read this"
 NO_MODEL = (
     "This needs a language model, and none is configured: {}. `pip install '.[reflex]'`, in a clone of Packetgate,"
-    " adds rules that read simple requests without a model. Without both, type a call, such as"
-    " `/ai.read path=README.md`, or `read README.md`."
+    " adds rules that read simple requests without a model. Without both, type a call, such as `/read README.md`, or"
+    " `read README.md`."
 )
 NO_ANSWER = "The language model gave no usable answer, and nothing else can read this request."
 _BUILT_IN_READ = "ai.read"
-_TYPED = re.compile(r"/(?P<tool>[\w.:-]*\w)(?P<rest>\s.*)?", re.DOTALL)
-_ARGUMENT = re.compile(
-    r"""\s*(?P<name>[A-Za-z_][\w.-]*)=(?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>[^']*)'|(?P<bare>\S*))(?=\s|$)"""
-)
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _READ = re.compile(
     r"(?:please\s+)?(?:read|show|open|print|display|view|cat|list|ls)(?:\s+me)?(?:\s+(?:the|file|folder|contents?\s+of))*"
     r"\s+[`\"']?(?P<path>[^\s`\"']*[\w/])[`\"']?(?:,?\s+please)?[.!]?",
@@ -62,7 +54,7 @@ def plain_deciders(*, beside_model: bool = False) -> Deciders:
 
 
 async def detect_plainly(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-    """Return that a tool is needed if the request is a typed call or a plain read that was not made yet."""
+    """Return that a tool is needed if the request is a plain read that was not made yet."""
     request = packet.content.original_prompt
     if packet.tool_routing is not None:
         return intent_decision(False, request, packet.intent.access, "the request is done")
@@ -71,14 +63,12 @@ async def detect_plainly(packet: CognitionPacket, toolbox: Toolbox, context: Rou
         catalogue = await toolbox.catalogue()
         call = requested_call(request, catalogue)
     if call is None:
-        return intent_decision(False, request, Access.READ, "neither a typed call nor a plain read")
-    risk = catalogue[call.tool_name].risk
-    access = {Risk.READ: Access.READ, Risk.WRITE: Access.WRITE}.get(risk, Access.EXECUTE)
-    return intent_decision(True, request, access, call.reasoning)
+        return intent_decision(False, request, Access.READ, "not a plain read")
+    return intent_decision(True, request, access_of_risk(catalogue[call.tool_name].risk), call.reasoning)
 
 
 async def select_plainly(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
-    """Return the call of a typed call or of a plain read; otherwise none."""
+    """Return the call of a plain read; otherwise none."""
     call = requested_call(packet.content.original_prompt, catalogue)
     if call is None:
         return await select_nothing(packet, catalogue, context)
@@ -116,11 +106,7 @@ async def respond_plainly(
 
 
 def requested_call(request: str, catalogue: Catalogue) -> SelectedCall | None:
-    """Return the call that a request consists of: `/tool name=value ...`, or a plain read such as `read README.md`."""
-    if match := _TYPED.fullmatch(request.strip()):
-        name = catalogue.canonical(match["tool"])
-        params = _arguments(match["rest"] or "", catalogue[name]) if name else None
-        return None if name is None or params is None else SelectedCall(tool_name=name, params=params, reasoning=TYPED)
+    """Return the call that a request consists of: a plain read such as `read README.md`."""
     match = _READ.fullmatch(request.strip())
     if match is None:
         return None
@@ -135,24 +121,6 @@ def requested_call(request: str, catalogue: Catalogue) -> SelectedCall | None:
             return None
         (reader,) = readers
     return SelectedCall(tool_name=reader.name, params={reader.required[0]: match["path"]}, reasoning=PLAIN_READ)
-
-
-def _arguments(text: str, spec: ToolSpec) -> dict[str, Any] | None:
-    """Return the arguments in a text; a text without names is the value of the only required one. None: unreadable."""
-    params, position = dict[str, Any](), 0
-    while match := _ARGUMENT.match(text, position):
-        double = match["double"]
-        value: Any = match["single"] or match["bare"] or ""
-        if double is not None:
-            value = _ESCAPED.sub(lambda escaped: {"n": "\n", "t": "\t"}.get(escaped[1], escaped[1]), double)
-        elif value[:1] in ("[", "{") and match["bare"]:  # other values are converted when the call is checked
-            with suppress(ValueError):
-                value = json.loads(value)
-        params[match["name"]] = value
-        position = match.end()
-    if not text[position:].strip():
-        return params
-    return {spec.required[0]: text.strip()} if len(spec.required) == 1 and not params else None
 
 
 def plain_answer(packet: CognitionPacket, without_calls: Callable[[], str], *, reports_servers: bool = True) -> Answer:
@@ -215,7 +183,7 @@ def _what_it_can_do(catalogue: Catalogue, hints: SwitchHints) -> str:
     lines = [f"- {spec.name}: {shorten(spec.brief.partition('. ')[0].rstrip('.'), 100)}" for spec in shown]
     more = f"\n- and {len(catalogue) - len(shown)} more" if len(catalogue) > len(shown) else ""
     example = next((spec for spec in shown if not spec.required), shown[0])
-    call = " ".join([f"/{example.name}", *(f"{name}=..." for name in example.required)])
+    call = usage_of(example, command_names(catalogue)[example.name])
     return (
         "I am Packetgate: I route requests to tools, and ask before anything changes. "
         f"Some of my {len(catalogue)} tools:\n" + "\n".join(lines) + f"{more}\n\n"

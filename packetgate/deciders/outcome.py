@@ -6,6 +6,7 @@ from packetgate.deciders.packets import facts_of
 from packetgate.deciders.protocols import Selection
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.context import RoutingContext
+from packetgate.state.origins import USER, OriginKind
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall, ToolRouting
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -96,6 +97,10 @@ def _routing_with_calls(
             selection_confidence_source=source,
             evidence=dict(selected.evidence),
         )
+        typed = packet.content.command.params if packet.content.command else {}
+        hidden = [name for name in typed if name in made.provenance and made.provenance[name].kind is OriginKind.NOBODY]
+        if hidden:  # by the escapes of a quoted text
+            made = made.changed(provenance={**made.provenance, **dict.fromkeys(hidden, USER)})
         traced.append(made)
     unique = [call for at, call in enumerate(traced) if not any(call.is_same_call(earlier) for earlier in traced[:at])]
     new = tuple(call for call in unique if not any(call.is_same_call(earlier) for earlier in routing.past_calls))

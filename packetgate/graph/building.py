@@ -77,7 +77,7 @@ def build_graph(
         graph.add_conditional_edges(name, InlineNode(route, route.__name__), targets)
 
     learned = learned_for if usage_days else None
-    add("open_packet", open_packet, journal=journal)
+    add("open_packet", open_packet, journal=journal, toolbox=toolbox)
     add("detect_intent", detect_intent, decider=deciders.intent, toolbox=toolbox)
     add("build_palette", build_palette, toolbox=toolbox, lite=deciders.lite, learned=learned)
     add("select_tool", select_tool, decider=deciders.selector, toolbox=toolbox)

@@ -100,9 +100,11 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
         """Return the node's arguments; the toolbox is filtered by the allow-lists of the packet and of the run."""
         arguments = dict(self.node_arguments)
         if "toolbox" in arguments:
-            arguments["toolbox"] = AllowedTools(arguments["toolbox"], packet.governance.settings, packet.header.origin)
-            if settings != packet.governance.settings:
-                arguments["toolbox"] = AllowedTools(arguments["toolbox"], settings, packet.header.origin)
+            of_turn, origin = packet.governance.settings, packet.header.origin
+            if isinstance(packet, OpeningPacket):  # the rest of the packet is the last turn's
+                of_turn, origin = settings, packet.request.origin
+            for allowed in [of_turn] if settings == of_turn else [of_turn, settings]:
+                arguments["toolbox"] = AllowedTools(arguments["toolbox"], allowed, origin)
         return arguments
 
 

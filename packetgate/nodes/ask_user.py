@@ -6,6 +6,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.runtime import ExecutionInfo, Runtime
 from langgraph.types import interrupt
 
+from packetgate.deciders.commands import read_command
 from packetgate.deciders.packets import facts_of, proposal_of, update_of
 from packetgate.deciders.replies import ReplyReader, TypedReply
 from packetgate.gate.answers import (
@@ -55,6 +56,14 @@ async def ask_user(
     except RequestError as error:
         return _ask_again(packet, question, str(error))
     words = reply_text(reply, max(len(question.calls), 1))
+    command = await read_command(words, toolbox) if words else None
+    if command is not None:  # its text answers it beside the question
+        is_call = bool(command.tool_name)
+        return (
+            _new_request(packet, words, is_message=bool(typed))
+            if is_call
+            else _ask_again(packet, question, command.text)
+        )
     classified = await replies.classify(words, packet, catalogue) if words else TypedReply("reply", reply)
     if classified.kind == "request":
         return _new_request(packet, words, is_message=bool(typed))

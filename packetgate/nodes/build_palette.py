@@ -9,7 +9,6 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from packetgate.deciders.choosing import palette_measure
-from packetgate.deciders.commands import UNDO_TOOL, is_command
 from packetgate.models.pool import ModelSource
 from packetgate.ranking.choice import Palette, PaletteRequest, ranked_palette, whole_palette
 from packetgate.ranking.learning import LearnedUses
@@ -37,6 +36,8 @@ async def build_palette(
 ) -> PacketUpdate:
     """Replace the palette. Only the user's own words decide which tools it contains."""
     settings, routing = packet.governance.settings, packet.routing
+    if packet.content.command is not None:
+        return await _command_palette(packet, packet.content.command.tool_name, toolbox)
     guarded = routing.reinjection_count > 0
     # only tools of earlier turns: a tool of this turn would change the beginning of the prompt
     used_now = {call.tool_name for call in routing.all_calls}
@@ -81,14 +82,23 @@ async def build_palette(
         context = context.with_tool(
             PaletteEntry(tool_name=READ_TOOL, detail="full", reason="kept", risk=catalogue[READ_TOOL].risk)
         )
-    if UNDO_TOOL in catalogue and is_command(packet.content.original_prompt):
-        entry = PaletteEntry(tool_name=UNDO_TOOL, detail="name", reason="command", risk=catalogue[UNDO_TOOL].risk)
-        context = context.with_tool(entry)
     summary = _summary(palette, len(catalogue), exact=counter.is_exact)
     return {
         "context": context,
         "metrics": packet.metrics.with_server_problems(_STAGE, servers),
         "reasoning": packet.reasoning.with_reflections(Reflection(step=_STAGE, summary=summary)),
+    }
+
+
+async def _command_palette(packet: CognitionPacket, tool_name: str, toolbox: Toolbox) -> PacketUpdate:
+    """Return the palette of a typed command: its tool alone. No model measures it."""
+    catalogue = await toolbox.catalogue()
+    spec = catalogue.get(tool_name)
+    entries = [PaletteEntry(tool_name=tool_name, detail="name", reason="command", risk=spec.risk)] if spec else []
+    context = packet.context.changed(palette=tuple(entries), servers=toolbox.health())
+    return {
+        "context": context,
+        "reasoning": packet.reasoning.with_reflections(Reflection(step=_STAGE, summary=f"the command's: {tool_name}")),
     }
 
 

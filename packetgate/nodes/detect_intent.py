@@ -2,13 +2,13 @@
 
 from langgraph.runtime import Runtime
 
-from packetgate.deciders.commands import COMMAND, is_command
-from packetgate.deciders.intent import intent_decision
+from packetgate.deciders.commands import COMMAND
+from packetgate.deciders.intent import access_of_risk, intent_decision
 from packetgate.deciders.protocols import IntentDecision, IntentDetector
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
-from packetgate.state.routing import ToolRouting
-from packetgate.state.sections import Access, Intent, SystemTask
+from packetgate.state.routing import Risk, ToolRouting
+from packetgate.state.sections import Intent, SystemTask
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.text.reading import is_small_talk
 
@@ -22,9 +22,10 @@ async def detect_intent(
     settings = packet.governance.settings
 
     def is_unserved() -> bool:
-        return not decision.needs_tool and settings.enabled and not is_small_talk(packet.content.original_prompt)
+        is_talk = packet.content.command or is_small_talk(packet.content.original_prompt)
+        return not decision.needs_tool and settings.enabled and not is_talk
 
-    decision = _decision_without_decider(packet, settings) or await decider(packet, toolbox, settings)
+    decision = _decision_without_decider(packet, toolbox, settings) or await decider(packet, toolbox, settings)
     is_starting = bool(toolbox.last_catalogue) and any(server.is_unknown for server in toolbox.health())
     if is_starting and packet.tool_routing is None and is_unserved():
         await toolbox.catalogue(wait_for_all=True)
@@ -57,12 +58,17 @@ async def detect_intent(
     }
 
 
-def _decision_without_decider(packet: CognitionPacket, settings: RoutingContext) -> IntentDecision | None:
+def _decision_without_decider(
+    packet: CognitionPacket, toolbox: Toolbox, settings: RoutingContext
+) -> IntentDecision | None:
     """Return the decision if tools are off, calls are queued, or the user typed a command; None without one."""
     queued = packet.tool_routing.queued_calls if packet.tool_routing else ()
-    if settings.enabled and not queued and is_command(packet.content.original_prompt):
-        is_new = packet.tool_routing is None
-        return intent_decision(is_new, packet.content.original_prompt, Access.WRITE, COMMAND)
+    command = packet.content.command
+    if settings.enabled and not queued and command is not None:
+        is_call = packet.tool_routing is None and bool(command.tool_name)
+        spec = toolbox.last_catalogue.get(command.tool_name)
+        access = access_of_risk(spec.risk if spec else Risk.READ)
+        return intent_decision(is_call, packet.content.original_prompt, access, COMMAND)
     if settings.enabled and not queued:
         return None
     return IntentDecision(

@@ -2,7 +2,7 @@
 
 from langgraph.runtime import Runtime
 
-from packetgate.deciders.commands import is_command
+from packetgate.deciders.commands import read_command
 from packetgate.gate.journal import Journal, entry_for, interrupted_writes, turn_opened
 from packetgate.state.base import new_id
 from packetgate.state.context import RoutingContext, routing_context
@@ -27,6 +27,7 @@ from packetgate.state.sections import (
     check_version,
     recent_calls,
 )
+from packetgate.tools.catalogue.toolbox import Toolbox
 
 _STAGE = "open_packet"
 LINEAGE = 20
@@ -34,7 +35,9 @@ PICTURE_TURNS, MAX_PICTURES = 3, 4
 """Number of turns in which a model receives an attached picture, and maximum number of such pictures."""
 
 
-async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext], *, journal: Journal) -> PacketUpdate:
+async def open_packet(
+    packet: OpeningPacket, runtime: Runtime[RoutingContext], *, journal: Journal, toolbox: Toolbox
+) -> PacketUpdate:
     """Reset the sections of the turn and keep the data of the session.
 
     Raises:
@@ -45,7 +48,10 @@ async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext], *
     execution = runtime.execution_info
     prompt = request_in(packet.messages, of_parent=runs_in_parent(execution))
     question, request = packet.governance.question, packet.request
-    may_reply = not (request.is_new or request.attachments or _STAGE in packet.status.next_steps or is_command(prompt))
+    settings = routing_context(runtime.context)
+    command = await read_command(prompt, toolbox) if settings.enabled else None
+    is_new = request.is_new or (command is not None and bool(command.tool_name))
+    may_reply = not (is_new or request.attachments or _STAGE in packet.status.next_steps)
     if question is not None and may_reply:  # `ask_user` decides once whether it is a reply
         return {
             "governance": packet.governance.changed(question=question.changed(reply=prompt)),
@@ -55,7 +61,6 @@ async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext], *
         }
     parked = packet.parked_for_new_turn
     open_note = ", while a question is open" if len(parked) > len(packet.parked_turns) else ""
-    settings = routing_context(runtime.context)
     previous = (packet.header.packet_id,) if packet.content.original_prompt else ()
     thread = execution.thread_id if execution else None
     earlier = packet.context
@@ -89,6 +94,7 @@ async def open_packet(packet: OpeningPacket, runtime: Runtime[RoutingContext], *
         ),
         "content": Content(
             original_prompt=prompt,
+            typed_command=command,
             attachments=tuple(
                 attachment.changed(text=redacted(attachment.text), packet_id=header.packet_id)
                 for attachment in request.attachments

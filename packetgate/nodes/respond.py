@@ -3,7 +3,6 @@
 from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
-from packetgate.deciders.commands import is_command
 from packetgate.deciders.fallback import respond_plainly
 from packetgate.deciders.protocols import Answer, Responder
 from packetgate.models.links import with_inert_links
@@ -22,10 +21,13 @@ async def respond(
     packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: Responder, toolbox: Toolbox
 ) -> PacketUpdate:
     """Write the answer from the packet alone."""
-    decider = respond_plainly if is_command(packet.content.original_prompt) else decider
+    command = packet.content.command
     if direct := packet.tool_routing.direct_answer if packet.tool_routing else "":
         answer = Answer(text=direct, decided_by="reflex")
+    elif command is not None and command.text:
+        answer = Answer(text=command.text, decided_by="reflex")
     else:
+        decider = respond_plainly if command else decider
         answer = await decider(packet, toolbox.last_catalogue, packet.governance.settings)
     text, violations = answer.text, 0
     if answer.decided_by == "model":

@@ -6,7 +6,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from packetgate.deciders.commands import COMMAND, is_command
+from packetgate.deciders.commands import COMMAND
 from packetgate.deciders.packets import facts_of, update_of
 from packetgate.deciders.protocols import FAILED_REVIEW, Review, Reviewer
 from packetgate.gate.confidence import NOT_APPROVED_CAP, CallReview
@@ -65,7 +65,7 @@ async def review_selection(
 
 
 async def _review(packet: CognitionPacket, decider: Reviewer, catalogue: Catalogue, calibration: Calibration) -> Review:
-    if packet.routing.calls and is_command(packet.content.original_prompt):
+    if packet.routing.calls and packet.content.command:
         return Review.approving(packet.routing.calls, COMMAND)
     try:
         review = await decider(packet, catalogue, packet.governance.settings)

@@ -30,7 +30,8 @@ async def select_tool(
             **text_question(packet, asks=False),
             "reasoning": packet.reasoning.with_reflections(Reflection(step=_STAGE, summary=summary)),
         }
-    selection = command_selection(packet, catalogue) or await decider(packet, catalogue, settings)
+    selection = await asyncio.to_thread(command_selection, packet, catalogue)
+    selection = selection or await decider(packet, catalogue, settings)
     called = [name for call in selection.calls if (name := catalogue.canonical(call.tool_name))]
     started = await toolbox.catalogue(called=called) if called else catalogue
     if outdated := [name for name in called if name not in started or started[name].digest != catalogue[name].digest]:

@@ -235,10 +235,22 @@ class DataField(Section):
     source: str = "user"
 
 
+class TypedCommand(Section):
+    """A command that the user typed: a call, or without `tool_name` a text that answers it."""
+
+    tool_name: str = ""
+    params: dict[str, JsonValue] = {}
+    text: str = ""
+    is_error: bool = False
+    """Whether the text says why the command cannot be carried out."""
+
+
 class Content(Section):
     """Request and data of the turn."""
 
     original_prompt: str = ""
+    typed_command: TypedCommand | None = None
+    """The command that `original_prompt` is; None if it is none."""
     clarifications: tuple[str, ...] = ()
     data_fields: tuple[DataField, ...] = ()
     attachments: tuple[Attachment, ...] = ()
@@ -247,6 +259,11 @@ class Content(Section):
     def user_words(self) -> str:
         """Everything that the user wrote this turn."""
         return "\n".join((self.original_prompt, *self.clarifications))
+
+    @property
+    def command(self) -> TypedCommand | None:
+        """The command to carry out; None after the user answered something else to its question."""
+        return None if self.clarifications else self.typed_command
 
     def with_answers(self, *answers: str) -> "Content":
         """Return the section with more answers of the user."""

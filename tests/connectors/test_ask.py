@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from support.command_line import CommandLine
 from support.plain_server import Folder, configure, entry
+from support.scripted_openai import ScriptedOpenAI
 
 from packetgate.state.packet import read_packet
 from packetgate.state.transitions import ToolExecutionStatus
@@ -38,6 +39,44 @@ def test_json_is_the_final_packet_and_nothing_else(cli: CommandLine) -> None:
     assert packet.routing.execution_status is ToolExecutionStatus.EXECUTED
     assert packet.header.origin == "terminal"
     assert packet.response.candidate == "ai.read (path=plan.txt):\nThe gate opens at seven."
+
+
+@pytest.mark.parametrize("model", ["reflex", "openai:scripted"])
+@pytest.mark.parametrize(
+    ("line", "status", "says"),
+    [
+        ("/read plan.txt", 0, "The gate opens at seven."),
+        ("/search gate in plan.txt", 0, "plan.txt, line 1"),
+        ('/ai.write new.txt "two\\nlines"', 0, "Would create new.txt: 2 lines"),
+        ("/", 0, "`/write PATH CONTENT`"),
+        ("/raed plan.txt", 2, "Did you mean `/read`?"),
+        ("/list sort=size", 2, "Example: `/list sort=name`"),
+    ],
+)
+def test_a_command_asks_no_model(
+    cli: CommandLine, scripted_openai: ScriptedOpenAI, model: str, line: str, status: int, says: str
+) -> None:
+    done = cli.run("ask", "--prime", model, line, OPENAI_BASE_URL=scripted_openai.base_url)
+    assert [*scripted_openai.requests, *scripted_openai.reviews] == []
+    assert (done.status, done.err) == (status, "")
+    assert says in done.out
+    assert {file.name for file in cli.folder.iterdir()} == {"plan.txt", "todo.txt"}
+
+
+def test_the_values_of_a_command_are_the_users(cli: CommandLine) -> None:
+    done = cli.run("ask", "--json", '/write new.txt "say \\"hi\\"\\nC:\\\\new"')
+    (call,) = read_packet(done.out).routing.all_calls
+    assert call.params["content"] == 'say "hi"\nC:\\new'
+    assert {name: origin.kind for name, origin in call.provenance.items()} == dict.fromkeys(call.params, "user")
+
+
+def test_a_typed_change_waits_for_approval(cli: CommandLine) -> None:
+    asked = cli.run("ask", "--session", "s", "--allow-writes", "/write new.txt x\\y")
+    assert (asked.status, "Warning" in asked.out) == (3, False)
+    aside = cli.run("ask", "--session", "s", "/read plan.txt")
+    assert "The gate opens at seven." in aside.out
+    assert cli.run("answer", "yes", "--session", "s").status == 0
+    assert (cli.folder / "new.txt").read_text() == "x\\y"
 
 
 def test_writes_are_dry_runs_by_default(cli: CommandLine) -> None:

@@ -8,10 +8,14 @@ import pytest
 from support import plain_server
 from support.command_line import CommandLine
 from support.mcp_servers import until
+from support.packets import tool
 from support.prompts import NO_TOOL
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import CutOff, Stall
 from support.terminals import KEYS, PASTE, Terminal, chatting, ended, leave, said
+
+from packetgate.connectors.terminal.completion import completions
+from packetgate.tools.catalogue.catalogue import Catalogue
 
 WORKS = "[\u2800-\u28ff]"
 """A frame of the spinner, which a running turn shows."""
@@ -72,9 +76,11 @@ SLASH: list[tuple[str, tuple[str, ...]]] = [
     ("/writes", ("'/writes' is not a command",)),
     ("/commands off", ("only describe what they would do",)),
     ("/attach", ("'/attach' is not a command",)),
-    ("/wyh", ("'/wyh' is not a command",)),
+    ("/wyh", ("Unknown command `/wyh`", "`/why`")),
+    ("/read plan.txt", ("The gate opens",)),
+    ("/raed plan.txt", ("Unknown command `/raed`", "`/read`")),
     ("/why not", ("'/why not' is not a command",)),
-    ("/help", ("on|off", "/reset")),
+    ("/help", ("on|off", "/reset", "/write PATH CONTENT")),
     ("/etc/hosts what is that?", ("detect_intent",)),
     ("/reset\rn", ("nothing was deleted",)),
     ("/reset\ry", ("session s was deleted",)),
@@ -90,6 +96,48 @@ def test_slash_commands_print_their_results(cli: CommandLine) -> None:
                 child.expect_exact(words)
             child.expect("you> ")
         assert leave(child) == 0
+
+
+def test_tools_are_completed(cli: CommandLine) -> None:
+    with chatting(cli) as child:
+        child.sendline("/list")  # after it, the tools are known
+        child.expect_exact("plan.txt")
+        child.expect("you> ")
+        child.send("/sea")
+        child.expect("Search inside files")
+        child.send(KEYS["Tab"])
+        child.send(" gate\r")
+        child.expect_exact("plan.txt, line 1")
+        child.expect("you> ")
+        assert leave(child) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "completed"),
+    [
+        ("", []),
+        ("why", []),
+        ("/re", ["/read", "/read_file", "/reset"]),
+        ("/read pl", ["plan.txt", "plans/"]),
+        ("/read plans/", ["plans/a.txt", '"plans/b c.txt"']),
+        ('/read path="plans/b', ['path="plans/b c.txt"']),
+        ("/read plan.txt pa", ["path="]),
+        ("/find sort=n", ["sort=name", "sort=newest"]),
+        ("/find sort=name h", ["hidden="]),
+        ("/find hidden=", ["hidden=true", "hidden=false"]),
+        ("/nothing pl", []),
+    ],
+)
+def test_what_is_completed(tmp_path: Path, text: str, completed: list[str]) -> None:
+    (tmp_path / "plans").mkdir()
+    for name in ("plan.txt", ".hidden", "plans/a.txt", "plans/b c.txt"):
+        (tmp_path / name).touch()
+    find = tool("disk.find", sort={"enum": ["name", "newest"]}, hidden="boolean", path="string")
+    catalogue = Catalogue(
+        [tool("files.read_file", "path", path="string"), tool("ai.read", "path", path="string"), find]
+    )
+    found = completions(text, {"/reset": "", "/why": ""}, catalogue, tmp_path)
+    assert [new for new, old, _ in found if text.endswith(old)] == completed
 
 
 def test_switches_apply_from_the_next_turn(cli: CommandLine) -> None:

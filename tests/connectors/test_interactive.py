@@ -96,6 +96,7 @@ def test_commands_and_requests_work_during_a_question(cli: CommandLine) -> None:
         for words, says in (
             ("/help", "Ctrl.C stops"),
             ("plan.txt", "The gate opens at seven"),
+            ("/read todo.txt", "Buy milk"),
             ("Read the file", "I need `path`"),
             ("Count the words in plan.txt", "was not answered.*5 words"),
         ):

@@ -1,4 +1,4 @@
-"""The deciders without a model and without a plug-in: typed calls, the plainest reads, and an honest answer."""
+"""The deciders without a model and without a plug-in: the plainest reads, and an honest answer."""
 
 from typing import Any
 
@@ -24,24 +24,7 @@ MANY = Catalogue([*FILES.values(), tool("mail.read_file", "path", path="string")
 @pytest.mark.parametrize(
     ("request_", "call"),
     [
-        ("/files.read_file path=a.txt", ("files.read_file", {"path": "a.txt"})),
-        ("/files.read_file a.txt", ("files.read_file", {"path": "a.txt"})),
-        ("  /read_file path='my notes.txt' ", ("files.read_file", {"path": "my notes.txt"})),
-        (
-            '/files.write_file path=a.txt content="two\\nlines, \\"quoted\\""',
-            ("files.write_file", {"path": "a.txt", "content": 'two\nlines, "quoted"'}),
-        ),
-        ("/files.write_file path=a.txt content=", ("files.write_file", {"path": "a.txt", "content": ""})),
-        ('/shell.run_command command=["ls","-l"]', ("shell.run_command", {"command": ["ls", "-l"]})),
-        (
-            "/clock.convert_time time=9:00 zone=Asia/Tokyo",
-            ("clock.convert_time", {"time": "9:00", "zone": "Asia/Tokyo"}),
-        ),
-        ("/clock.convert_time", ("clock.convert_time", {})),
-        ("/files.write_file a.txt", None),
-        ("/files.write_file path=a.txt and more", None),
-        ("/no.such_tool path=a.txt", None),
-        ("/etc/passwd", None),
+        ("/read_file a.txt", None),
         ("read a.txt", ("files.read_file", {"path": "a.txt"})),
         ("Please show me the file `src/a.py`.", ("files.read_file", {"path": "src/a.py"})),
         ("Print the contents of notes.txt, please", ("files.read_file", {"path": "notes.txt"})),
@@ -67,8 +50,6 @@ def test_a_plain_read_needs_one_reader():
     ("given", "needs_tool", "access"),
     [
         (asking("read a.txt"), True, Access.READ),
-        (asking("/files.write_file path=a.txt content=x"), True, Access.WRITE),
-        (asking("/shell.run_command command=ls"), True, Access.EXECUTE),
         (asking("Hello"), False, Access.READ),
         (asking("What does a.txt say?"), False, Access.READ),
         (packet("read a.txt", with_output(done("files.read_file", path="a.txt"), "apples")), False, Access.READ),
@@ -79,14 +60,14 @@ async def test_a_tool_is_needed_for_a_call_that_was_not_made(given: Any, needs_t
     assert (decision.needs_tool, decision.access, decision.decided_by) == (needs_tool, access, "reflex")
 
 
-async def test_the_selection_is_the_call_that_was_typed():
-    chosen = await select_plainly(asking("/files.delete_file a.txt"), FILES, CONTEXT)
-    assert [(call.tool_name, call.params) for call in chosen.calls] == [("files.delete_file", {"path": "a.txt"})]
+async def test_the_selection_is_the_read_that_was_asked_for():
+    chosen = await select_plainly(asking("read a.txt"), FILES, CONTEXT)
+    assert [(call.tool_name, call.params) for call in chosen.calls] == [("files.read_file", {"path": "a.txt"})]
     assert chosen.complete
     assert (await select_plainly(asking("Tidy up"), FILES, CONTEXT)).action == "none"
 
 
-async def test_only_what_was_typed_is_approved():
+async def test_only_what_was_asked_for_is_approved():
     typed, other = done("files.read_file", path="a.txt"), done("files.delete_file", path="a.txt")
     foreign = done("files.read_file", path="b.txt").changed(provenance={"path": Origin(kind=OriginKind.TEXT)})
     judged = await review_plainly(packet("read a.txt", typed, other, foreign), FILES, CONTEXT)

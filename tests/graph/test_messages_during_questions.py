@@ -12,7 +12,7 @@ from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.terminal.chat import COMMANDS
 from packetgate.connectors.turn import Asked, Finished, Reply, Say, SideTurnFinished, run_turn
-from packetgate.deciders.commands import is_command
+from packetgate.deciders.commands import is_undo
 from packetgate.graph.settings import Settings
 from packetgate.state.channels import SLASH_COMMANDS
 from packetgate.state.context import RoutingContext
@@ -98,7 +98,7 @@ async def test_a_question_about_a_read_lapses_with_the_next_request(sessions: Se
         *[(WRITE, words, "not a clear answer") for words in ("hmm, not sure", "go ahead and also read plan.txt")],
         *[(WRITE, words, "not a clear answer") for words in ("yes if plan.txt is empty", "/etc/hosts", "b.txt", "thx")],
         *[(READ, words, "not a valid value") for words in ("wait", "plan.txt or a.txt")],
-        *[(request, "/help", "Unknown command") for request in (WRITE, READ)],
+        *[(request, "/help", "A command calls exactly its tool") for request in (WRITE, READ)],
         (READ, "why do you need that?", "ai.read still waits for `path`"),
         (TEXT, "/writes on", "Unknown command"),
     ],
@@ -161,7 +161,7 @@ async def test_text_for_an_earlier_question_runs_as_a_new_request(sessions: Sess
 
 def test_slash_commands_of_the_chat_are_no_answer_in_any_connector() -> None:
     assert COMMANDS.keys() - {"/undo"} <= SLASH_COMMANDS
-    assert is_command("/undo"), "a request, which leaves the question open"
+    assert is_undo("/undo"), "a request, which leaves the question open"
 
 
 async def test_a_remark_without_a_new_call_leaves_the_call_pending(notebook: Notebook) -> None:

@@ -1,9 +1,8 @@
 """`packetgate chat`: turn after turn on one session, and slash commands between them."""
 
 import asyncio
-import re
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,13 @@ from packetgate.connectors.options import (
 from packetgate.connectors.process import on_ctrl_c
 from packetgate.connectors.rendering import say
 from packetgate.connectors.running import InterruptedReadError, error_line
+from packetgate.connectors.terminal.completion import completions
 from packetgate.connectors.terminal.offering import offer_init
 from packetgate.connectors.terminal.reading import LineReader, file_part, is_at_terminal, reader
 from packetgate.connectors.terminal.screen import WAITING, LastQuestion, Terminal, selecting_model
 from packetgate.connectors.terminal.turns import ContextType, turn_request, undo_message
 from packetgate.connectors.turn import Continue, Say
+from packetgate.deciders.commands import read_command
 from packetgate.graph.shared_results import result_store
 from packetgate.state.channels import TERMINAL, SwitchHints
 from packetgate.state.errors import PacketgateError, RequestError, SessionError
@@ -61,8 +62,6 @@ _SWITCHES = {
     "/writes": ("allow_write_tools", "tools that change things"),
     "/commands": ("allow_execute_tools", "tools that execute commands"),
 }
-_COMMAND = re.compile(r"/[a-z?]*(\s|$)", re.IGNORECASE)
-"""Matches commands, also unknown ones, but not `/etc/hosts`."""
 
 
 async def chat(
@@ -93,7 +92,11 @@ async def chat(
             model=selecting_model(settings),
         )
         sessions.start(context, request.origin)
-        await _Chat(terminal, reader(settings.home / "history", COMMANDS), request).run()
+
+        def complete(text: str) -> Iterator[tuple[str, str, str]]:
+            return completions(text, COMMANDS, terminal.toolbox.last_catalogue, settings.root)
+
+        await _Chat(terminal, reader(settings.home / "history", complete), request).run()
         left = await sessions.state(terminal.session)
         return WAITING if left.question is not None and not is_at_terminal() else 0
 
@@ -119,13 +122,17 @@ class _Chat:
             name, _, argument = text.partition(" ")
             if name.casefold() == "/quit":
                 return
-            if name.casefold() in COMMANDS or (terminal.pending is None and _COMMAND.match(text)):
+            if name.casefold() in {"/", *COMMANDS}:
                 await _guarded(self._command(name.casefold(), argument.strip()))
             elif text or (terminal.pending and terminal.default_reply and not self._attached):
                 await _guarded(self._say(text))
 
     async def _say(self, text: str) -> None:
         terminal = self._terminal
+        if terminal.pending is None:  # an error starts no turn
+            command = await read_command(text, terminal.toolbox, [name.strip("/") for name in COMMANDS])
+            if command is not None and command.is_error:
+                raise RequestError(command.text)
         if terminal.pending is None or self._attached:
             question_id, files = terminal.last_question.question_id(terminal.session), tuple(self._attached)
             self._attached.clear()
@@ -136,9 +143,11 @@ class _Chat:
 
     async def _command(self, name: str, argument: str) -> None:
         match name, argument:
-            case "/help", "":
+            case "/" | "/help", "":
                 rendering.console().print(rendering.table(("", ""), COMMANDS.items()))
                 say("Ctrl-C stops a turn.")
+                listed = await read_command("/help", self._terminal.toolbox)
+                say(listed.text if listed else "", "")
             case "/why" | "/rest", "":
                 await self._show(name)
             case "/writes" | "/commands", "on" | "off":

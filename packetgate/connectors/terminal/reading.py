@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +14,13 @@ from packetgate.tools.attached.media import MAX_PICTURE_BYTES
 from packetgate.tools.attached.parts import Part, message_part
 
 if TYPE_CHECKING:
+    from prompt_toolkit.completion import CompleteEvent, Completer
+    from prompt_toolkit.document import Document
     from prompt_toolkit.history import History
 
 LineReader = Callable[[str], Awaitable[str]]
+Completions = Callable[[str], Iterable[tuple[str, str, str]]]
+"""Returns the completions of a line: each with the end of the line that it replaces, and its description."""
 
 
 def is_at_terminal() -> bool:
@@ -24,24 +28,22 @@ def is_at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def reader(history: Path | None = None, completions: Mapping[str, str] | None = None) -> LineReader:
+def reader(history: Path | None = None, completions: Completions | None = None) -> LineReader:
     """Return a function that reads a line, at a terminal with editing, history and completions.
 
-    It raises EOFError at the end, and InterruptedReadError on Ctrl-C. `completions` maps each completion to its
-    description.
+    It raises EOFError at the end, and InterruptedReadError on Ctrl-C.
     """
     if not is_at_terminal():
         return read_pipe
     if find_spec("prompt_toolkit") is None:
         raise ConfigError("prompt_toolkit is not installed: in a clone of Packetgate, pip install '.[terminal]'")
     from prompt_toolkit import PromptSession
-    from prompt_toolkit.completion import WordCompleter
     from prompt_toolkit.styles import Style
 
     session: PromptSession[str] = PromptSession(
         style=Style.from_dict({"prompt": "bold ansicyan"}),
         history=_history(history) if history else None,
-        completer=WordCompleter([*completions], meta_dict=completions, sentence=True) if completions else None,
+        completer=_completer(completions) if completions else None,
         reserve_space_for_menu=6,
     )
 
@@ -54,6 +56,17 @@ def reader(history: Path | None = None, completions: Mapping[str, str] | None = 
         return line
 
     return read
+
+
+def _completer(completions: Completions) -> "Completer":
+    from prompt_toolkit.completion import Completer, Completion
+
+    class _LineCompleter(Completer):
+        def get_completions(self, document: "Document", complete_event: "CompleteEvent") -> Iterable[Completion]:
+            for new, old, about in completions(document.text_before_cursor):
+                yield Completion(new, start_position=-len(old), display_meta=about)
+
+    return _LineCompleter()
 
 
 async def read_pipe(_prompt: str) -> str:

@@ -34,11 +34,13 @@ from packetgate.connectors.turn import (
     words_reply,
 )
 from packetgate.graph.settings import Settings
+from packetgate.state.channels import TERMINAL
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError, PacketError, RequestError
 from packetgate.state.events import StageStarted
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import printable
+from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.text.result_store import ResultStore
 
 WAITING = 3
@@ -148,6 +150,11 @@ class Terminal:
 
     def __post_init__(self) -> None:
         self._out = rendering.console(quiet=self.as_json)
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """The tools of the next turn."""
+        return self.sessions.toolbox(self.context, TERMINAL)
 
     async def run(self, turn: UserInput) -> int:
         """Run a turn and ask its questions; return the exit status. If the turn stops, print how to continue."""

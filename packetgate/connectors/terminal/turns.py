@@ -34,7 +34,7 @@ from packetgate.connectors.terminal.offering import offer_init
 from packetgate.connectors.terminal.reading import file_part, is_at_terminal
 from packetgate.connectors.terminal.screen import WAITING, LastQuestion, Terminal, only_open_session, selecting_model
 from packetgate.connectors.turn import Continue, Reply, Say, UserInput, run_input, words_reply
-from packetgate.deciders.commands import is_command, undo_command
+from packetgate.deciders.commands import is_undo, undo_command
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
@@ -234,7 +234,7 @@ def undo_message(change: str) -> str:
         RequestError: `change` is not the id of a change.
     """
     message = undo_command(change)
-    if not is_command(message):
+    if not is_undo(message):
         raise RequestError(f"{change!r} is not the id of a change: `packetgate undo --list` lists the changes")
     return message
 

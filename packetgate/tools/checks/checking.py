@@ -102,7 +102,7 @@ def repair_call(
     if spec is not None and not check_params(spec, call.params):
         call = _leave_out_absent(call, spec, words)
         kept = without_repeated_defaults(call.params, spec) if spec.default_args else call.params
-        return _resolve_values(_restore_backslashes(replace(call, params=kept), words), spec)
+        return resolve_values(_restore_backslashes(replace(call, params=kept), words), spec)
     call = _repair_tool_name(call, catalogue)
     if call.tool_name not in catalogue:
         return call
@@ -112,7 +112,7 @@ def repair_call(
         texts = {name: original_texts[name] for name in invalid & call.params.keys()}
         call = replace(call, params=call.params | texts)
     call = _leave_out_absent(_repair_parameter_names(call, spec), spec, words)
-    return _resolve_values(_restore_backslashes(_repair_types(call, spec), words), spec)
+    return resolve_values(_restore_backslashes(_repair_types(call, spec), words), spec)
 
 
 def _restore_backslashes(call: CheckedCall, words: str) -> CheckedCall:
@@ -209,7 +209,8 @@ def _repair_types(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
     return replace(call, params=params)
 
 
-def _resolve_values(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
+def resolve_values(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
+    """Return the call with its values as the tool reads them, such as a path for the name of a file. May block."""
     original, params = call.params, spec.resolve_arguments(call.params) if spec.resolve_arguments else call.params
     for name, value in params.items():
         if value != original.get(name):

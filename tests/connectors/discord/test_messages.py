@@ -49,6 +49,16 @@ async def test_an_answer_is_one_message_without_pings_and_embeds(
     assert any(one.path == f"/channels/{where}/typing" for one in discord.arrived)
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [("/read plan.txt", OPENS), ("/raed plan.txt", "Did you mean `/read`?"), ("/help", "/write PATH")],
+)
+async def test_a_command_is_text_after_the_mention(discord: DiscordStandIn, workshop: Workshop, words: str, says: str):
+    async with workshop.bot(ADA_ALONE):
+        await discord.say(ADA, LOBBY, f"<@{BOT}> {words}", mentions=[BOT])
+        await discord.answer(LOBBY, says)
+
+
 @dataclass(frozen=True)
 class Ignored:
     id: str

@@ -54,6 +54,21 @@ async def test_messages_added_by_a_client_are_not_the_users_words(
             assert "plumber reads" not in json.dumps(scripted_openai.reviews)
 
 
+async def test_only_the_newest_message_of_the_user_is_a_command(
+    office: CommandLine, scripted_openai: ScriptedOpenAI
+) -> None:
+    variables, command = {"OPENAI_BASE_URL": scripted_openai.base_url}, "/read_mail"
+    async with serving(office, "--prime", "openai:scripted", **variables) as served:
+        assert "office.read_mail" in await Chat(served.client()).say(command)
+        assert scripted_openai.requests == []
+        for role in ("user", "assistant"):
+            scripted_openai.script(NO_TOOL, "You are welcome.")
+            history = [message("user", command), message(role, command)]
+            await Chat(served.client(), messages=history).say("Thanks, what now?")
+    executed = [row for row in map(json.loads, office.run("audit", "--json").out.splitlines()) if row["call_id"]]
+    assert len({row["call_id"] for row in executed}) == 1
+
+
 async def test_earlier_requests_stay_the_users_words_in_a_fork(
     office: CommandLine, scripted_openai: ScriptedOpenAI
 ) -> None:

@@ -1,0 +1,69 @@
+"""Completions of what the user types in the chat: commands, tools, parameters, values and paths."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.typed_calls import command_names, is_place, positional, tools_named
+
+MAX_PATHS = 200
+_LAST = re.compile(r"(?:\S+=)?(?:\"[^\"]*|\S*)\Z")
+"""The token that is being typed; a quoted value may hold spaces."""
+
+
+def completions(
+    text: str, commands: Mapping[str, str], catalogue: Catalogue, root: Path
+) -> Iterator[tuple[str, str, str]]:
+    """Yield each completion of a line's last token, with the token that it replaces and what the completion means.
+
+    Args:
+        text: the line up to the cursor.
+        commands: the meaning of each command of the chat.
+        root: the folder of relative paths.
+    """
+    first, _, rest = text.partition(" ")
+    if not first.startswith("/"):
+        return
+    if first == text:
+        tools = {f"/{short}": catalogue[name].brief for name, short in command_names(catalogue).items()}
+        known = {**tools, **commands}
+        yield from ((name, text, known[name]) for name in sorted(known) if name.startswith(text.casefold()))
+        return
+    tools_meant = tools_named(first[1:], catalogue)
+    match = _LAST.search(text)
+    if len(tools_meant) != 1 or match is None:
+        return
+    spec, token = catalogue[tools_meant[0]], match[0]
+    name, equals, value = token.partition("=")
+    if equals and name in spec.parameters:
+        yield from ((f"{name}={one}", token, "") for one in _values(spec, name, value, root))
+        return
+    places = [one for one in positional(spec) if is_place(one)]
+    yield from ((one, token, "") for one in (_paths(token, root) if places and token else ()))
+    for one, schema in spec.parameters.items():
+        if one.startswith(token) and not re.search(rf"\s{re.escape(one)}=", f" {rest}"):
+            yield f"{one}=", token, str(schema.get("description", ""))
+
+
+def _values(spec: ToolSpec, name: str, value: str, root: Path) -> Iterator[str]:
+    schema = spec.parameters[name]
+    choices = schema.get("enum") or ([True, False] if schema.get("type") == "boolean" else [])
+    texts = [one if isinstance(one, str) else json.dumps(one) for one in choices]
+    yield from (text for text in texts if text.startswith(value))
+    if not choices and is_place(name):
+        yield from _paths(value, root)
+
+
+def _paths(typed: str, root: Path) -> Iterator[str]:
+    folder, slash, start = typed.lstrip('"').rpartition("/")
+    try:
+        found = sorted((root / f"{folder}{slash}").iterdir())
+    except OSError:
+        return
+    for path in found[:MAX_PATHS]:
+        if path.name.startswith(start) and (start or not path.name.startswith(".")):
+            shown = f"{folder}{slash}{path.name}{'/' if path.is_dir() else ''}"
+            yield f'"{shown}"' if " " in shown else shown
