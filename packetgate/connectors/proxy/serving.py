@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -30,6 +31,7 @@ from packetgate.connectors.http import check_tokens_required, serve_app
 from packetgate.connectors.process import STOP_S, end_process, stopped_by_ctrl_c
 from packetgate.connectors.proxy.announcing import Announcer, ListKind
 from packetgate.connectors.proxy.calling import call_shown_tool
+from packetgate.connectors.proxy.completing import complete
 from packetgate.connectors.proxy.gateway import SEARCH_PATIENCE_S, Gateway, refusal
 from packetgate.connectors.proxy.listing import listed_tool, sort_entries
 from packetgate.connectors.proxy.meta_tools import add_meta_tools
@@ -257,6 +259,7 @@ def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[A
         dereference_schemas=False,  # nested definitions would grow a hundredfold
     )
     server.add_extension(ToolResolution(gateway))
+    server.add_completion_handler(partial(complete, gateway))
     add_meta_tools(server, gateway)
     return server
 
