@@ -11,6 +11,7 @@ from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.prompts import Message
 from fastmcp.resources import ResourceContent, ResourceResult
+from mcp.shared.message import ServerMessageMetadata
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as Sent
 from support.mcp_servers import RawTool
@@ -48,6 +49,7 @@ def conformance_server() -> FastMCP[Any]:
     _add_tools(server)
     _add_resources(server)
     _add_prompts(server)
+    _add_questions(server)
     return server
 
 
@@ -149,6 +151,58 @@ def _add_prompts(server: FastMCP[Any]) -> None:
         return [Message(picture()), Message("What does this show?")]
 
 
+def _add_questions(server: FastMCP[Any]) -> None:
+    """Add tools that ask the client, and completions."""
+
+    async def ask(ctx: Context, message: str, properties: dict[str, Any]) -> str:
+        schema = {"type": "object", "properties": properties}
+        answer = await ctx.session.elicit_form(message, schema, ctx.request_id)
+        return f"action={answer.action}, content={answer.content}"
+
+    @server.tool(name="test_elicitation")
+    async def elicitation(ctx: Context, message: str) -> str:
+        """Get what the user says."""
+        return await ask(ctx, message, {"username": {"type": "string"}, "email": {"type": "string"}})
+
+    @server.tool(name="test_elicitation_sep1034_defaults")
+    async def defaults(ctx: Context) -> str:
+        """Get values that have defaults."""
+        status = {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"}
+        numbers = {"age": {"type": "integer", "default": 30}, "score": {"type": "number", "default": 95.5}}
+        name, verified = {"type": "string", "default": "John Doe"}, {"type": "boolean", "default": True}
+        return await ask(ctx, "Who is it?", {"name": name, **numbers, "status": status, "verified": verified})
+
+    @server.tool(name="test_elicitation_sep1330_enums")
+    async def choices(ctx: Context) -> str:
+        """Get chosen values."""
+        plain = {"type": "string", "enum": ["option1", "option2", "option3"]}
+        titled = [{"const": f"value{number}", "title": f"Value {number}"} for number in (1, 2, 3)]
+        names = {"enum": ["opt1", "opt2", "opt3"], "enumNames": ["One", "Two", "Three"]}
+        properties = {
+            "untitledSingle": plain,
+            "titledSingle": {"type": "string", "oneOf": titled},
+            "legacyEnum": {"type": "string", **names},
+            "untitledMulti": {"type": "array", "items": plain},
+            "titledMulti": {"type": "array", "items": {"anyOf": titled}},
+        }
+        return await ask(ctx, "Which ones?", properties)
+
+    @server.tool(name="test_sampling")
+    async def sampling(ctx: Context, prompt: str) -> str:
+        """Get words of the client's model."""
+        message = mcp_types.SamplingMessage(role="user", content=mcp_types.TextContent(text=prompt))
+        request = mcp_types.CreateMessageRequest(
+            params=mcp_types.CreateMessageRequestParams(messages=[message], max_tokens=100)
+        )
+        related = ServerMessageMetadata(related_request_id=ctx.request_id)
+        answer = await ctx.session.send_request(request, mcp_types.CreateMessageResult, metadata=related)
+        return f"the model says {answer.content}"
+
+    @server.completion
+    def complete(_ref: Any, argument: mcp_types.CompletionArgument, _context: Any) -> list[str]:
+        return [f"{argument.value}{end}" for end in ("ed", "er")]
+
+
 class Unprefixed:
     """Lets a client use names without the prefix that the proxy adds."""
 
@@ -191,6 +245,8 @@ class Unprefixed:
             params["name"] = f"{self._server}__{params['name']}"
         elif message.get("method") == "prompts/get":
             params["name"] = f"{self._server}_{params['name']}"
+        elif message.get("method") == "completion/complete":
+            params["ref"]["name"] = f"{self._server}_{params['ref']['name']}"
         elif message.get("method", "").startswith("resources/") and "uri" in params:
             params["uri"] = params["uri"].replace(SCHEME, self._scheme, 1)
         return json.dumps(message).encode()

@@ -6,23 +6,21 @@ decision if the client gave a progress token. The first request does not, becaus
 """
 
 import asyncio
-import contextvars
 import json
 import time
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any
 
-import anyio
 import mcp_types
 from fastmcp import Context
 from fastmcp.exceptions import ToolError
-from fastmcp.server.dependencies import get_http_headers
 from fastmcp.tools.base import InputRequiredToolResult, ToolResult
 from mcp import MCPError
 
-from packetgate.connectors.proxy.gateway import Gateway, is_sessionless, refusal
+from packetgate.connectors.proxy.client_link import ClientLink, is_sessionless, run_linked
+from packetgate.connectors.proxy.gateway import Gateway, refusal
 from packetgate.connectors.proxy.results import MAX_EVENT_BYTES, call_result
 from packetgate.connectors.proxy.sessions import ProxySession
 from packetgate.connectors.shell_commands import command_anywhere, preferences_hint
@@ -33,27 +31,20 @@ from packetgate.graph.settings import Settings
 from packetgate.ranking.learning import agent_use
 from packetgate.state.errors import CallRefusedError, InputError, PacketgateError
 from packetgate.state.printing import fenced
-from packetgate.state.private_names import connection_of, log_level_of
 from packetgate.tools.risk.tool import confirm_read_hint
 from packetgate.tools.spec.tool_spec import digest_of
-from packetgate.toolsets.servers.connection import Caller, called_by
+from packetgate.toolsets.servers.callers import called_by
 
 if TYPE_CHECKING:
     from packetgate.connectors.recorded_answers import RecordedAnswers
 
 ANSWER_FIELD = "answer"
-LOG_LEVELS = get_args(mcp_types.LoggingLevel)
-"""From the least to the most severe."""
-CANCEL_PATIENCE_S = 5.0
-"""Seconds that a cancelled call waits for its server."""
 READING_S = 1.0
 """Shortest time in seconds in which a person reads a question: a client that refuses faster has asked nobody."""
 HEARTBEAT_S = 5.0
 """Seconds between two progress reports of a call that waits for an answer."""
 LISTED_WEIGHT, SEARCHED_WEIGHT, NAMED_WEIGHT = 1.0, 1.5, 0.5
 """Weight of a use for learning. It depends on how the client found the tool."""
-
-Result = TypeVar("Result")
 
 
 async def call_shown_tool(gateway: Gateway, ctx: Context, name: str, params: dict[str, Any]) -> ToolResult:
@@ -74,7 +65,8 @@ async def call_shown_tool(gateway: Gateway, ctx: Context, name: str, params: dic
             "that lists it"
         )
     schema = catalogue[name].output_schema if name in catalogue else None
-    return await _run_call(gateway, ctx, RequestedCall(name, params), session, schema, listed_names=listed_names)
+    call = partial(_run_call, gateway, ctx, RequestedCall(name, params), session)
+    return await run_linked(gateway.asking_calls, ctx, partial(call, output_schema=schema, listed_names=listed_names))
 
 
 async def call_any_tool(
@@ -84,7 +76,8 @@ async def call_any_tool(
     session = gateway.session_of(ctx, context_id)
     name = (await gateway.catalogue(session, name)).exact_name(name) or name
     instead = "Call it with call_changing_tool." if only_reads else ""
-    return await _run_call(gateway, ctx, RequestedCall(name, params, refusal_if_changing=instead), session)
+    requested = RequestedCall(name, params, refusal_if_changing=instead)
+    return await run_linked(gateway.asking_calls, ctx, partial(_run_call, gateway, ctx, requested, session))
 
 
 async def _run_call(
@@ -92,8 +85,9 @@ async def _run_call(
     ctx: Context,
     requested: RequestedCall,
     session: ProxySession,
-    output_schema: dict[str, Any] | None = None,
+    link: ClientLink,
     *,
+    output_schema: dict[str, Any] | None = None,
     listed_names: Collection[str] | None = None,
 ) -> ToolResult:
     """Return a call's result. `listed_names` holds the client's tool list if the tool was called by its own name."""
@@ -104,8 +98,8 @@ async def _run_call(
             return outcome
         proposal: Proposal = outcome
         if not proposal.calls[0].status.is_final:
-            with called_by(_caller(ctx)):
-                proposal = await _cancel_only_once(gateway.run(proposal))
+            with called_by(link.caller):
+                proposal = await gateway.run(proposal)
     except (CallRefusedError, InputError) as error:
         raise refusal(str(error)) from error
     except PacketgateError as error:
@@ -213,7 +207,8 @@ async def _decide_outside_client(
                 proposal = other  # the same call, made at the same time
             else:
                 # the request ends before the run
-                with called_by(replace(_caller(ctx), report_progress=None, pass_log=None)):
+                caller = ClientLink(ctx, gateway.asking_calls).caller
+                with called_by(replace(caller, report_progress=None, pass_log=None, ask=None, capabilities={})):
                     await recorder.park(session.packet(proposal))
                 gateway.parked_calls[key] = proposal
     if not proposal.calls[0].status.is_final:
@@ -243,38 +238,6 @@ async def _wait_for_answer(ctx: Context, proposal: Proposal, answers: "RecordedA
 def _takes_progress(ctx: Context) -> bool:
     meta = ctx.request_context.meta if ctx.request_context else None
     return bool(meta and meta.get("progressToken") is not None)
-
-
-async def _cancel_only_once(work: Coroutine[Any, Any, Result]) -> Result:
-    """Return the result of `work`. If the request is cancelled, cancel `work` only once.
-
-    The framework cancels a request repeatedly until the request ends. That would interrupt the cancellation message to
-    the server.
-    """
-    task = asyncio.create_task(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        task.cancel()
-        with anyio.CancelScope(shield=True):
-            await asyncio.wait([task], timeout=CANCEL_PATIENCE_S)
-        raise
-
-
-def _caller(ctx: Context) -> Caller:
-    """Return the client of a request, which receives progress and log messages of the server, and its headers."""
-    here, session = contextvars.copy_context(), ctx.session
-
-    async def report(done: float, total: float | None, message: str | None) -> None:
-        await asyncio.create_task(ctx.report_progress(done, total, message), context=here.copy())
-
-    async def pass_log(message: mcp_types.LoggingMessageNotificationParams) -> None:
-        wanted = log_level_of(session)
-        if wanted is None or LOG_LEVELS.index(message.level) >= LOG_LEVELS.index(wanted):
-            notification = mcp_types.LoggingMessageNotification(params=message)
-            await asyncio.create_task(ctx.send_notification(notification), context=here.copy())
-
-    return Caller(connection_of(session), get_http_headers(include_all=True), report, pass_log)
 
 
 def _can_ask(ctx: Context) -> bool:

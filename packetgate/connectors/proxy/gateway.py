@@ -9,10 +9,10 @@ from typing import Any
 from fastmcp import Context
 from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import get_access_token, get_context
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from packetgate.connectors.clients import LOCAL_CLIENT, ProxyConfig
 from packetgate.connectors.proxy.announcing import Announcer
+from packetgate.connectors.proxy.client_link import ClientLink, is_sessionless
 from packetgate.connectors.proxy.listing import MAX_UPSTREAM, all_entries, is_small, palette_request, permanent_entries
 from packetgate.connectors.proxy.recording import Recorder
 from packetgate.connectors.proxy.sessions import BoundedDict, ProxySession, SessionRegistry
@@ -49,12 +49,6 @@ STDIO_SESSION = "stdio"
 """The session of a stdio client whose protocol has no sessions."""
 
 
-def is_sessionless(ctx: Context) -> bool:
-    """Whether the request's protocol has no sessions."""
-    request = ctx.request_context
-    return request is not None and request.protocol_version in MODERN_PROTOCOL_VERSIONS
-
-
 def refusal(reason: str) -> ToolError:
     """Return the error that tells a client why a call is refused. The error is logged only at debug level."""
     return ToolError(reason, log_level=logging.DEBUG)
@@ -83,6 +77,8 @@ class Gateway:
     labels: ClientLabels = field(init=False)
     open_questions: BoundedDict[str, tuple[Proposal, float]] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
     """Calls with an open question, and when it was asked, by request state. A reply removes its entry."""
+    asking_calls: BoundedDict[str, ClientLink] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
+    """Running calls whose server waits for an answer of the client's user, by request state."""
     parked_calls: BoundedDict[str, Proposal] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
     """Calls whose question is answered outside the client, by a digest of session, tool and arguments."""
     parking: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -10,7 +10,8 @@ from fastmcp.tools.base import ToolResult
 from pydantic import BeforeValidator, Field
 
 from packetgate.connectors.proxy.calling import call_any_tool
-from packetgate.connectors.proxy.gateway import Gateway, is_sessionless, refusal
+from packetgate.connectors.proxy.client_link import is_sessionless
+from packetgate.connectors.proxy.gateway import Gateway, refusal
 from packetgate.connectors.proxy.listing import MIN_CONTEXT_TOOLS, is_small, sort_entries
 from packetgate.connectors.proxy.sessions import ProxySession
 from packetgate.ranking.learning import DEFAULT_CONTEXT_TYPE, add_support

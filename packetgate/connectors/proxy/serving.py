@@ -31,6 +31,7 @@ from packetgate.connectors.http import check_tokens_required, serve_app
 from packetgate.connectors.process import STOP_S, end_process, stopped_by_ctrl_c
 from packetgate.connectors.proxy.announcing import Announcer, ListKind
 from packetgate.connectors.proxy.calling import call_shown_tool
+from packetgate.connectors.proxy.client_link import is_sessionless
 from packetgate.connectors.proxy.completing import complete
 from packetgate.connectors.proxy.gateway import SEARCH_PATIENCE_S, Gateway, refusal
 from packetgate.connectors.proxy.listing import listed_tool, sort_entries
@@ -45,6 +46,7 @@ from packetgate.graph.shared_results import result_store
 from packetgate.state.context import RoutingContext
 from packetgate.state.redaction import redacted
 from packetgate.tools.spec.descriptions import listed_name
+from packetgate.toolsets.servers.callers import passed_capabilities
 from packetgate.toolsets.servers.hub import McpHub
 
 PATH = "/mcp"
@@ -159,6 +161,14 @@ class UpstreamMiddleware(Middleware):
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
+
+    async def on_request(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Remember what the client can do, for servers that start."""
+        ctx, known = get_context(), self._gateway.hub.client_abilities
+        if (declared := ctx.session.client_capabilities) is not None:
+            known.passed = {**passed_capabilities(declared), **known.passed}
+            known.use_handshake = not is_sessionless(ctx) if known.use_handshake is None else known.use_handshake
+        return await call_next(context)
 
     async def on_initialize(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Add the instructions of the servers that the client may use completely."""
@@ -284,7 +294,7 @@ async def open_gateway_to_hub(
     journal = open_journal(settings, DATABASE_PATIENCE_S)
     patience_s = settings.patience_s if "patience_s" in settings.model_fields_set else None
     async with open_recorder(settings, hub, journal) as recorder, Announcer(hub).announce_in_background() as announcer:
-        yield Gateway(
+        gateway = Gateway(
             gate=Gate(journal, hub.call, unknown_hint="; search_tools finds more"),
             hub=hub,
             recorder=recorder,
@@ -297,6 +307,13 @@ async def open_gateway_to_hub(
             results=result_store(settings),
             client=client,
         )
+        try:
+            yield gateway
+        finally:
+            waiting = [link.work for link in gateway.asking_calls.values()]
+            for work in waiting:
+                work.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
 
 
 class ClientTokenVerifier(TokenVerifier):
@@ -337,4 +354,6 @@ async def serve_http(gateway: Gateway, listening: socket.socket, tokens: dict[st
 def http_app(gateway: Gateway, tokens: dict[str, str], hosts: list[str]) -> StarletteWithLifespan:
     """Return the application; `hosts` are additional host names by which clients may reach it."""
     server = make_server(gateway, ClientTokenVerifier(tokens) if tokens else None)
+    # later clients may have it, although the first has not
+    gateway.hub.client_abilities.passed["elicitation"] = {"form": {}, "url": {}}
     return server.http_app(path=PATH, host_origin_protection=True, allowed_hosts=hosts)

@@ -3,11 +3,11 @@
 import asyncio
 import logging
 import os
+import sys
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +27,7 @@ from mcp_types import (
     PromptListChangedNotification,
     ResourceListChangedNotification,
     ServerNotification,
+    TextContent,
     Tool,
     ToolListChangedNotification,
 )
@@ -41,6 +42,15 @@ from packetgate.tools.risk.registry import LaunchedPackage, Registry
 from packetgate.tools.spec.default_arguments import server_folder
 from packetgate.tools.spec.descriptions import META
 from packetgate.tools.spec.tool_spec import TOOL_RESOLUTION, CallHints, ToolSpec, digest_of
+from packetgate.toolsets.servers.callers import (
+    MAX_TIMEOUTS,
+    Caller,
+    RunningCall,
+    called_by,
+    current_caller,
+    pass_question,
+    running_call,
+)
 from packetgate.toolsets.servers.config import ServerConfig
 from packetgate.toolsets.servers.definitions import MAX_DESCRIPTION, usable_tools, visible_text
 from packetgate.toolsets.servers.http import forwarded_headers
@@ -62,8 +72,8 @@ from packetgate.toolsets.servers.stdio import LoggedTransport
 CONNECT_TIMEOUT_S = 120.0
 """Longest start of a server, in seconds: `npx` and `uvx` may have to install it."""
 CALL_TIMEOUT_S = 60.0
-MAX_TIMEOUTS = 10
-"""Longest total wait for a call whose server reports progress, as a multiple of the time-out."""
+_LONGEST_CALL_S = 86_400.0
+"""Time-out of the SDK for a call, in seconds, so that only the call's own clock ends it."""
 BACKOFF_S = (0.0, 2.0, 5.0, 15.0, 60.0)
 """Seconds before each attempt to reconnect to a failed server; the last value repeats."""
 MAX_PROBLEM = 300
@@ -86,37 +96,7 @@ _CONNECTION_ERRORS = (
 )
 """Exceptions of a broken connection, including `TimeoutError`."""
 
-ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
-"""Callback with the progress, the total and the message; the message has no secrets."""
-PassLog = Callable[[LoggingMessageNotificationParams], Awaitable[None]]
-"""Callback with a log message, which has no secrets."""
-
-
-@dataclass(frozen=True)
-class Caller:
-    """The client for which a call runs, and what it receives meanwhile."""
-
-    client: object = None
-    """The same object for all calls of one client."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """The headers of its request; a server receives those that its entry names."""
-    report_progress: ReportProgress | None = None
-    pass_log: PassLog | None = None
-
-
-_caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
-
 logging.getLogger("mcp.client").setLevel(logging.CRITICAL)  # otherwise each stray line causes a traceback
-
-
-@contextmanager
-def called_by(caller: Caller) -> Iterator[None]:
-    """Run the calls within the block for a client."""
-    token = _caller.set(caller)
-    try:
-        yield
-    finally:
-        _caller.reset(token)
 
 
 class Connection(Server):
@@ -148,10 +128,11 @@ class Connection(Server):
         self._timeout_s = config.entry["timeout"] / 1000 if config.entry.get("timeout") else CALL_TIMEOUT_S
         self._open_lock = asyncio.Lock()
         self._client: Client[BoundedTransport] | None = None
-        self._calls: dict[asyncio.Future[None], Caller] = {}
-        """The pending calls; each future ends with its call."""
+        self._calls: dict[RunningCall, None] = {}
+        """The pending calls, oldest first."""
         self._callers: dict[int, Caller] = {}
         """The latest call of the clients of this session, at most two, by the identity of `Caller.client`."""
+        self._refuses_handshake = False
         self._attempts = 0
         self._retry_at = 0.0
         """Time of `time.monotonic` from which the next attempt to reconnect may start."""
@@ -215,7 +196,7 @@ class Connection(Server):
         async with self._open_lock:
             replaces = self.session == old_session
             if replaces and self.state == "ready" and self._calls:  # the server refuses the session: they end soon
-                await asyncio.wait(self._calls, timeout=_PENDING_CALLS_S)
+                await asyncio.wait([call.ended for call in self._calls], timeout=_PENDING_CALLS_S)
             if replaces or self.session == 0 or self.can_reconnect:
                 await self._open()
 
@@ -246,57 +227,62 @@ class Connection(Server):
             raise ServerError(f"{server} is not available: {problem}", self._foreign_problem)
         key = idempotency_key or (new_id() if self._forwarded_headers() else "")
         started, meta = time.perf_counter(), {META: key} if key else None
-        ended = asyncio.get_running_loop().create_future()
-        self._calls[ended] = caller = _caller.get() or Caller()
+        caller = current_caller()
+        self._calls[running := RunningCall(caller, self._timeout_s)] = None
+        token = running_call.set(running)
         if len(self._callers) < 2 or id(caller.client) in self._callers:
             self._callers[id(caller.client)] = caller
         # `connect` waits for this call, so that its ping still uses the old session
         try:
-            answer = await self._receive_answer(client, tool, params, meta)
+            answer = await self._receive_answer(client, tool, params, meta, running)
         except MCPError as error:
             await self._raise_if_unanswered(client, error)
-            result = await to_result_async(error.error.message, None, ms_since(started), is_error=True)
+            text = "\n".join([error.error.message, *running.notes])
+            result = await to_result_async(text, None, ms_since(started), is_error=True)
         except _CONNECTION_ERRORS as error:
             raise self._disconnected_error(client, error) from error
         except ValidationError as error:
             cause = self._cause(error)
             raise LostCallError(f"{server} violated the protocol: {cause}", cause) from error
         else:
+            answer.content += [TextContent(text=note) for note in running.notes]
             result = await result_of_answer(answer, ms_since(started), self._keep, store_texts=self._store_texts)
         finally:
-            self._calls.pop(ended, None)
-            ended.set_result(None)
+            running_call.reset(token)
+            self._calls.pop(running, None)
+            running.ended.set_result(None)
         if not (result.error and self._process and (hint := self._process.hint(result.error))):
             return result
         error_text = f"{result.error}\n[if that is the reason: {hint}]"
         return result.model_copy(update={"error": error_text, "server_part": result.server_text})
 
     async def _receive_answer(
-        self, client: Client[Any], tool: str, params: dict[str, Any], meta: dict[str, Any] | None
+        self,
+        client: Client[Any],
+        tool: str,
+        params: dict[str, Any],
+        meta: dict[str, Any] | None,
+        running: RunningCall,
     ) -> CallToolResult:
         """Return the server's answer. Each progress report extends the time-out."""
-        forwarded = self._forwarded_headers()
-        report = (_caller.get() or Caller()).report_progress
-        now, timeout_s = asyncio.get_running_loop().time, self._timeout_s
-        latest = now() + MAX_TIMEOUTS * timeout_s
-        clock = asyncio.timeout(timeout_s)
+        forwarded, report = self._forwarded_headers(), running.caller.report_progress
 
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
-            with suppress(RuntimeError):  # the call has ended
-                clock.reschedule(min(now() + timeout_s, latest))
+            running.extend()
             if report is not None:
                 await report(progress, total, redacted(message) if message else None)
 
-        longest = (MAX_TIMEOUTS + 1) * timeout_s
         try:
-            async with clock:
+            async with running.clock:
+                running.extend(anew=True)
                 # FastMCP's spans contain texts of failed tools
                 with suppress_fastmcp_telemetry(), forwarded_headers(meta[META] if meta else "", forwarded):
-                    return await client.call_tool_mcp(tool, params, on_progress, timeout=longest, meta=meta)
+                    return await client.call_tool_mcp(tool, params, on_progress, timeout=_LONGEST_CALL_S, meta=meta)
         except TimeoutError as error:
-            if not clock.expired():
+            if not running.clock.expired():
                 raise
-            waited_s = MAX_TIMEOUTS * timeout_s if now() >= latest else timeout_s
+            is_latest = asyncio.get_running_loop().time() >= running.latest
+            waited_s = self._timeout_s * (MAX_TIMEOUTS if is_latest else 1)
             try:
                 await self._ping(client)
             except _CONNECTION_ERRORS:
@@ -307,7 +293,7 @@ class Connection(Server):
     def _forwarded_headers(self) -> dict[str, str]:
         """Return the headers of the client's request that the entry names, and no others."""
         names = {name.lower() for name in self._config.entry.get("forward_headers", ())}
-        headers = (_caller.get() or Caller()).headers
+        headers = current_caller().headers
         return {name: value for name, value in headers.items() if name.lower() in names}
 
     async def _raise_if_unanswered(self, client: Client[BoundedTransport], error: MCPError) -> None:
@@ -354,7 +340,7 @@ class Connection(Server):
 
         A message may contain data of a call. It does not say which, so with calls of several clients nobody gets it.
         """
-        callers = {id(caller.client): caller for caller in self._calls.values()} or self._callers
+        callers = {id(call.caller.client): call.caller for call in self._calls} or self._callers
         pass_log = next(iter(callers.values())).pass_log if len(callers) == 1 else None
         if pass_log is not None:
             await pass_log(message.model_copy(update={"data": redacted_data(message.data)}))
@@ -374,6 +360,8 @@ class Connection(Server):
         self._callers.clear()
         self.state = "connecting"
         await self.close()
+        clients = self.client_abilities
+        by_handshake = bool(clients.passed and clients.use_handshake and not self._refuses_handshake)
         try:
             transport = await asyncio.to_thread(self._transport)
             self._process = transport if isinstance(transport, LoggedTransport) else None
@@ -387,21 +375,28 @@ class Connection(Server):
                 self.is_recalled.set()
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 self._client = Client(
-                    BoundedTransport(transport),
+                    BoundedTransport(transport, partial(pass_question, server=self.name, running=self._calls)),
+                    mode="legacy" if by_handshake else "auto",
+                    input_required_max_rounds=sys.maxsize,  # the call's clock, and the number of questions, end a call
                     init_timeout=CONNECT_TIMEOUT_S,
                     timeout=self._timeout_s,
                     message_handler=self._on_message,
                     extensions=[advertise(TOOL_RESOLUTION)],
                     log_handler=self._on_log,
                 )
-                await self._client.__aenter__()  # type: ignore[no-untyped-call]
+                with called_by(Caller(capabilities=clients.passed)):
+                    await self._client.__aenter__()  # type: ignore[no-untyped-call]
                 await self._list_tools(self._client)
         except asyncio.CancelledError:  # the turn that waited was cancelled; the next turn tries again
             self.state, self.problem = "failed", "the start was cancelled"
             self.is_recalled.set()
             raise
         except (*_CONNECTION_ERRORS, ServerError, MCPError, ValueError) as error:
-            self.fail(error)
+            if by_handshake and isinstance(error, MCPError) and transport_failure(error) is None:
+                self._refuses_handshake = True
+                await self._open()
+            else:
+                self.fail(error)
         else:
             self._attempts = 0
 

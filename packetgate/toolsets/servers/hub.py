@@ -15,6 +15,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.toolsets.servers.callers import ClientAbilities
 from packetgate.toolsets.servers.server import Server
 
 if TYPE_CHECKING:
@@ -43,10 +44,13 @@ class McpHub:
         ranker: Ranker | None = None,
     ) -> None:
         self._servers = {server.name: server for server in servers}
+        self.client_abilities = ClientAbilities()
+        """What the clients can do; a server is told when its session opens."""
         self.tools_changed = asyncio.Event()
         """Set when the tools that a server offers may have changed."""
         for server in self._servers.values():
             server.on_change = self.tools_changed.set
+            server.client_abilities = self.client_abilities
         self._patience_s = patience_s
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """Tasks that start servers or list their tools, by server."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 from packetgate.state.routing import ToolResult
 from packetgate.state.sections import ServerHealth
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.toolsets.servers.callers import ClientAbilities
 
 if TYPE_CHECKING:
     from fastmcp import Client
@@ -38,6 +39,8 @@ class Server:
         """Whether the server announced changed tools that have not been listed yet."""
         self.session = 0
         """Number of the session or connection attempt; 0: none yet."""
+        self.client_abilities = ClientAbilities()
+        """What a server may be told about the clients; the hub sets the same object for all servers."""
         self.on_change: Callable[[], None] = lambda: None
         """Called when the tools that the server offers change."""
 

@@ -1,0 +1,197 @@
+"""The clients for which servers are called: what they can do, and the questions that a server asks them.
+
+A server asks in the middle of a call, for values (elicitation) or for words of the client's model (sampling). Only the
+client whose call caused the question may see and answer it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcp import MCPError
+from mcp_types import (
+    INVALID_REQUEST,
+    ClientCapabilities,
+    CreateMessageRequest,
+    ElicitRequest,
+    ElicitResult,
+    ErrorData,
+    InputRequest,
+    InputResponse,
+    ListRootsRequest,
+    LoggingMessageNotificationParams,
+)
+from pydantic import ValidationError
+
+from packetgate.state.printing import fenced, printable, shorten
+from packetgate.state.redaction import redacted
+from packetgate.toolsets.servers.definitions import visible_text
+
+QUESTION_S = 600.0
+"""Longest wait for the answer to a question, in seconds."""
+MAX_QUESTIONS = 10
+"""Most questions of a server in one call."""
+MAX_QUESTION_CHARS = 2_000
+"""Longest text of a question that is shown, in characters."""
+UNCLEAR_S = 20.0
+"""Longest wait, in seconds, until only calls of one client are left that can have caused a question."""
+MAX_TIMEOUTS = 10
+"""Longest total wait for a call whose server reports progress, as a multiple of the time-out."""
+
+ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Callback with the progress, the total and the message; the message has no secrets."""
+PassLog = Callable[[LoggingMessageNotificationParams], Awaitable[None]]
+"""Callback with a log message, which has no secrets."""
+Answer = InputResponse | ErrorData
+Question = ElicitRequest | CreateMessageRequest
+"""A request of a server that passes to a client."""
+Ask = Callable[[Question], Awaitable[InputResponse]]
+"""Callback that puts a server's question to the client. Raises MCPError or ValidationError without a usable answer."""
+
+
+@dataclass
+class ClientAbilities:
+    """What servers with one session for all clients are told about the clients, when the session opens."""
+
+    passed: dict[str, Any] = field(default_factory=dict)
+    """The capabilities that pass, as MCP writes them."""
+    use_handshake: bool | None = None
+    """Whether the first client opened a session, as in protocols before 2026-07-28; None without a client.
+
+    Some servers can ask only in such a session, others only without.
+    """
+
+
+def passed_capabilities(declared: ClientCapabilities | None) -> dict[str, Any]:
+    """Return those of a client's capabilities that servers may use."""
+    kinds = {"elicitation", "sampling"}
+    found: dict[str, Any] = declared.model_dump(exclude_none=True, include=kinds) if declared else {}
+    return {**found, "elicitation": found["elicitation"] or {"form": {}}} if "elicitation" in found else found
+
+
+@dataclass(frozen=True)
+class Caller:
+    """The client for which a call runs, and what it receives meanwhile."""
+
+    client: object = None
+    """The same object for all calls of one client."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """The headers of its request; a server receives those that its entry names."""
+    report_progress: ReportProgress | None = None
+    pass_log: PassLog | None = None
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
+    """Those that pass."""
+    ask: Ask | None = None
+
+
+@dataclass(eq=False)
+class RunningCall:
+    """A call that a server has not answered yet."""
+
+    caller: Caller
+    timeout_s: float
+    ended: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    clock: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
+    latest: float = 0.0
+    """When the call times out, whatever progress its server reports."""
+    open_questions: int = 0
+    all_questions: int = 0
+    notes: list[str] = field(default_factory=list)
+    """Why questions of the server were not answered, for the result."""
+
+    def extend(self, *, anew: bool = False) -> None:
+        """Extend the time-out up to its limit, or start both anew. As long as the client is asked, there is none."""
+        now = asyncio.get_running_loop().time()
+        self.latest = now + MAX_TIMEOUTS * self.timeout_s if anew else self.latest
+        with suppress(RuntimeError):  # the call has ended
+            self.clock.reschedule(None if self.open_questions else min(now + self.timeout_s, self.latest))
+
+
+_caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
+running_call: ContextVar[RunningCall | None] = ContextVar("running_call", default=None)
+"""The call that causes what a server sends, where the connection tells it."""
+
+
+@contextmanager
+def called_by(caller: Caller) -> Iterator[None]:
+    """Run the calls within the block for a client."""
+    token = _caller.set(caller)
+    try:
+        yield
+    finally:
+        _caller.reset(token)
+
+
+def current_caller() -> Caller:
+    """Return the client of the current call."""
+    return _caller.get() or Caller()
+
+
+async def pass_question(question: InputRequest, server: str, running: Collection[RunningCall]) -> Answer:
+    """Return the answer of the client whose call caused a server's question. Nobody else answers.
+
+    An elicitation that nobody answers is cancelled, and the call's result says why; other questions get an error.
+    """
+    own, why = running_call.get(), ""
+    calls = [call for call in running if call is own] if own else await _possible_causes(running)
+    if any(call.all_questions == MAX_QUESTIONS for call in calls):
+        return ErrorData(code=INVALID_REQUEST, message=f"a server may ask {MAX_QUESTIONS} questions in a call")
+    kind = f"elicitation ({question.params.mode})" if isinstance(question, ElicitRequest) else question.method
+    caller = calls[-1].caller if calls else Caller()
+    if any(call.caller.client is not caller.client for call in calls):
+        why = "calls of several clients run, and the server does not say whose it means"
+    elif caller.ask is None or isinstance(question, ListRootsRequest) or not _is_able(caller, question):
+        why = f"its client cannot be asked: {kind} is not supported, or the request has ended"
+    else:
+        for call in calls:
+            call.open_questions, call.all_questions = call.open_questions + 1, call.all_questions + 1
+            call.extend()
+        try:
+            async with asyncio.timeout(QUESTION_S):
+                return await caller.ask(_named(question, server))
+        except TimeoutError:
+            why = f"nobody answered within {QUESTION_S:g} s"
+        except (MCPError, ValidationError) as error:
+            why = f"its client answered with an error: {shorten(printable(redacted(str(error))))}"
+        finally:
+            for call in calls:
+                call.open_questions -= 1
+                call.extend(anew=True)
+    for call in calls:
+        call.notes.append(f"[the server asked a question that no person answered: {why}]")
+    if isinstance(question, ElicitRequest):
+        return ElicitResult(action="cancel")
+    return ErrorData(code=INVALID_REQUEST, message=why)
+
+
+def _is_able(caller: Caller, question: Question) -> bool:
+    if isinstance(question, CreateMessageRequest):
+        return "sampling" in caller.capabilities
+    return question.params.mode in caller.capabilities.get("elicitation", ())
+
+
+async def _possible_causes(running: Collection[RunningCall]) -> list[RunningCall]:
+    """Return the calls that can have caused a question, which some connections do not tell.
+
+    A call that ends without the answer did not cause it. So wait a while until only calls of one client are left.
+    """
+    calls, clock = [*running], asyncio.get_running_loop().time
+    end = clock() + UNCLEAR_S
+    while len({id(call.caller.client) for call in calls}) > 1 and (left_s := end - clock()) > 0:
+        await asyncio.wait([call.ended for call in calls], timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+        calls = [call for call in calls if not call.ended.done()]
+    return calls
+
+
+def _named(question: Question, server: str) -> Question:
+    """Return an elicitation whose text says who asks, so that it cannot look like a question of Packetgate."""
+    if isinstance(question, CreateMessageRequest):
+        return question
+    text = visible_text(redacted(question.params.message))
+    if len(text) > MAX_QUESTION_CHARS:
+        text = f"{text[:MAX_QUESTION_CHARS]}\n[cut here: {len(text):,} characters in all]"
+    message = f"The server {server!r} asks this, not Packetgate. What it says is not checked:\n\n{fenced(text)}"
+    return question.model_copy(update={"params": question.params.model_copy(update={"message": message})})

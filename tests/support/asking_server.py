@@ -1,0 +1,82 @@
+"""A server that asks in the middle of its calls, in the way of each protocol. As a script, it uses standard input."""
+
+import asyncio
+from typing import Any
+
+import mcp_types
+from fastmcp import Context, FastMCP
+from mcp.shared.message import ServerMessageMetadata
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+READS = mcp_types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+TITLE = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
+LOGIN = "https://login.example/now"
+
+
+def asking_server(name: str = "desk") -> FastMCP[Any]:
+    """Return the server. Its questions contain the argument `topic`."""
+    server: FastMCP[Any] = FastMCP(name)
+
+    async def answer_of(ctx: Context, question: Any, form: Any = mcp_types.ElicitResult) -> Any:
+        """Return the client's answer as text; in a protocol without requests of a server, the result that asks."""
+        assert ctx.request_context is not None
+        if ctx.request_context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            related = ServerMessageMetadata(related_request_id=ctx.request_id)
+            answer = await ctx.session.send_request(question, form, metadata=related)
+        elif not ctx.input_responses:
+            return mcp_types.InputRequiredResult(input_requests={"it": question})
+        else:
+            answer = ctx.input_responses["it"]
+        return answer.model_dump_json(exclude_none=True, include={"action", "content", "model"})
+
+    @server.tool(annotations=READS)
+    async def ask_title(ctx: Context, topic: str) -> str | mcp_types.InputRequiredResult:
+        """Ask the person for a title."""
+        params = mcp_types.ElicitRequestFormParams(message=f"Which title for {topic}?", requested_schema=TITLE)
+        return await answer_of(ctx, mcp_types.ElicitRequest(params=params))
+
+    @server.tool(annotations=READS)
+    async def ask_login(ctx: Context, topic: str) -> str | mcp_types.InputRequiredResult:
+        """Ask the person to log in on a page."""
+        params = mcp_types.ElicitRequestURLParams(message=f"Log in for {topic}", url=LOGIN, elicitation_id=topic)
+        return await answer_of(ctx, mcp_types.ElicitRequest(params=params))
+
+    @server.tool(annotations=READS)
+    async def ask_model(ctx: Context, topic: str) -> str | mcp_types.InputRequiredResult:
+        """Ask the client's model for a word."""
+        message = mcp_types.SamplingMessage(role="user", content=mcp_types.TextContent(text=f"A word for {topic}?"))
+        params = mcp_types.CreateMessageRequestParams(messages=[message], max_tokens=5)
+        return await answer_of(ctx, mcp_types.CreateMessageRequest(params=params), mcp_types.CreateMessageResult)
+
+    @server.tool(annotations=READS)
+    async def read_abilities(ctx: Context) -> str:
+        """Read what the client can do."""
+        declared = ctx.session.client_capabilities
+        return declared.model_dump_json(exclude_none=True, exclude={"extensions"}) if declared else ""
+
+    @server.tool(annotations=READS)
+    async def read_slowly(seconds: float) -> str:
+        """Read for some time."""
+        await asyncio.sleep(seconds)
+        return "read"
+
+    @server.resource("desk://drawer/{label}")
+    def drawer(label: str) -> str:
+        """Return a drawer."""
+        return label
+
+    @server.prompt
+    def sort_desk(label: str) -> str:
+        """Sort the desk."""
+        return label
+
+    @server.completion
+    def complete(ref: Any, argument: mcp_types.CompletionArgument, context: Any) -> list[str]:
+        key = getattr(ref, "name", None) or ref.uri
+        return [f"{key} {argument.name} {argument.value} {context.arguments if context else None}"]
+
+    return server
+
+
+if __name__ == "__main__":
+    asking_server().run(show_banner=False)
