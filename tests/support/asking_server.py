@@ -7,10 +7,17 @@ import mcp_types
 from fastmcp import Context, FastMCP
 from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel
 
 READS = mcp_types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
 TITLE = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
 LOGIN = "https://login.example/now"
+
+
+class Title(BaseModel):
+    """What `ask_in_session` asks for."""
+
+    title: str
 
 
 def asking_server(name: str = "desk") -> FastMCP[Any]:
@@ -34,6 +41,11 @@ def asking_server(name: str = "desk") -> FastMCP[Any]:
         """Ask the person for a title."""
         params = mcp_types.ElicitRequestFormParams(message=f"Which title for {topic}?", requested_schema=TITLE)
         return await answer_of(ctx, mcp_types.ElicitRequest(params=params))
+
+    @server.tool(annotations=READS)
+    async def ask_in_session(ctx: Context, topic: str) -> str:
+        """Ask by a request of the server, as protocols before 2026-07-28 have it."""
+        return (await ctx.elicit(f"Which title for {topic}?", response_type=Title)).action
 
     @server.tool(annotations=READS)
     async def ask_login(ctx: Context, topic: str) -> str | mcp_types.InputRequiredResult:

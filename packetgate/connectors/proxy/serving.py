@@ -164,8 +164,9 @@ class UpstreamMiddleware(Middleware):
 
     async def on_request(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Remember what the client can do, for servers that start."""
-        ctx, known = get_context(), self._gateway.hub.client_abilities
-        if (declared := ctx.session.client_capabilities) is not None:
+        ctx, known, message = get_context(), self._gateway.hub.client_abilities, context.message
+        is_first = isinstance(message, mcp_types.InitializeRequest)  # the session does not know them yet
+        if declared := message.params.capabilities if is_first else ctx.session.client_capabilities:
             known.passed = {**passed_capabilities(declared), **known.passed}
             known.use_handshake = not is_sessionless(ctx) if known.use_handshake is None else known.use_handshake
         return await call_next(context)
