@@ -98,7 +98,8 @@ def show(lines: Sequence[dict[str, Any]]) -> None:
         print(f"{line['name']:12}{line['requests']:>9}{shares}{line['questions']:>11}")
     whole = lines[-1]
     changed, failed = whole["wrong_changed"], whole["wrong_failed"]
-    print(f"\nof the wrong ones, {changed} changed something, in {failed} all calls failed")
+    print(f"\nof those that ended well, {whole['picked']} by the first of the commands that were offered")
+    print(f"of the wrong ones, {changed} changed something, in {failed} all calls failed")
     for name, goal in GOALS.items():
         share = whole[name] / max(1, whole["requests"])
         met = share >= goal if name == "well" else share <= goal

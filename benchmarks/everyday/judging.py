@@ -72,7 +72,7 @@ def judged(asked: Asked, played: Played, world: World, moment: Moment) -> Verdic
 def _outcome(played: Played, *, changed: bool) -> Outcome:
     """Return how a request ended of which something does not hold."""
     ran = played.ran_last
-    if ran and all(call.doubted and call.approved for call in ran):
+    if played.picked or (ran and all(call.doubted and call.approved for call in ran)):
         return "asked"
     if changed or (ran and not played.asks):
         return "wrong"

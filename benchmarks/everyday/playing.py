@@ -48,6 +48,8 @@ class Played:
     """How often the person was asked, for words or for an approval."""
     asks: bool = False
     """Whether it ends in a question."""
+    picked: bool = False
+    """Whether nothing was called, and the person picked the first of the offered commands."""
     spent: TokenUsage = field(default_factory=TokenUsage)
     seconds: float = 0.0
 
@@ -83,8 +85,19 @@ async def played(sessions: Sessions, request: Request, site: str) -> Played:
         told.turns.append([*_made(last.packet)])
         if question is None:  # a turn that goes on has what it took so far among what it took at its end
             told.spent += sum(last.packet.metrics.token_usage.values(), TokenUsage())
+    if _offers(last) and request.expect.calls != 0 and not request.expect.asks:
+        told.picked = True
+        last = await _turned(sessions, Say("1"), session, told)
+        told.asks = isinstance(last, Asked)
+        told.answers.append(_shown(last.question) if isinstance(last, Asked) else last.packet.response.candidate)
+        told.turns.append([*_made(last.packet)])
     told.seconds = perf_counter() - begun
     return told
+
+
+def _offers(last: Asked | Finished) -> bool:
+    routing = last.packet.tool_routing if isinstance(last, Finished) else None
+    return routing is not None and bool(routing.offered_calls)
 
 
 async def _turned(sessions: Sessions, turn: UserInput, session: str, told: Played) -> Asked | Finished:

@@ -2,17 +2,18 @@
 
 import asyncio
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from packetgate.deciders.protocols import SelectedCall, Selection
 from packetgate.state.errors import RequestError
 from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import Alternative
 from packetgate.state.sections import TypedCommand
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.checks.checking import CheckedCall, resolve_values
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.typed_calls import LINE, command_names, parse_call, positional
+from packetgate.tools.typed_calls import LINE, command_names, parse_call, positional, render_call
 
 COMMAND = "you typed this command"
 ONLY_UNDO = "the request only asks to undo a change"
@@ -85,6 +86,18 @@ def usage_of(spec: ToolSpec, name: str) -> str:
     return " ".join(
         [f"/{name}", *(one.upper() if one in spec.required else f"[{one.upper()}]" for one in positional(spec))]
     )
+
+
+async def read_pick(text: str, offered: Sequence[Alternative], toolbox: Toolbox) -> TypedCommand | None:
+    """Return the command of the offered call that the user picked by its number; None if a text is no such number."""
+    number = text.strip().rstrip(".")
+    if not number.isdecimal() or not 1 <= int(number[:3]) <= len(offered):
+        return None
+    call, catalogue = offered[int(number[:3]) - 1], await toolbox.catalogue()
+    if call.tool_name not in catalogue:
+        return TypedCommand(text=f"The tool {call.tool_name} is not available any more.", is_error=True)
+    line = await asyncio.to_thread(render_call, call.tool_name, call.params, catalogue)
+    return await read_command(line, toolbox)
 
 
 def command_selection(packet: CognitionPacket, catalogue: Catalogue) -> Selection | None:

@@ -170,9 +170,15 @@ def answer_without_tools(request: str, catalogue: Catalogue, no_match: str, hint
         return f"Hello! I route requests to tools.{tools}"
     if not catalogue:
         return f"No tools are connected: {hints.tools}."
+    return f"{no_match} {nearest_commands(request, catalogue)}"
+
+
+def nearest_commands(request: str, catalogue: Catalogue) -> str:
+    """Return a sentence that names the commands whose tools resemble a request most, without arguments. Blocking."""
     near = [hit.name for hit in ranking_of(catalogue).rank(request, 3) if hit.terms]
-    tools = f"Nearest tools: {', '.join(near)}" if near else f"Some tools: {', '.join(catalogue.interleaved_names[:3])}"
-    return f"{no_match} {tools}."
+    names = command_names(catalogue)
+    usages = [f"`{usage_of(catalogue[name], names[name])}`" for name in near or catalogue.interleaved_names[:3]]
+    return f"{'Nearest' if near else 'Some'} commands: {', '.join(usages)}; `/help` lists all."
 
 
 def _what_it_can_do(catalogue: Catalogue, hints: SwitchHints) -> str:

@@ -43,7 +43,8 @@ def routing_after_selection(
     can_widen = packet.context.palette_left_out and not routing.palette_widened and not routing.reinjection_count
     if selection.decided_by == "model" and can_widen:
         return routing.after_miss()
-    return routing.ended_without_call(selection.reasoning or "no tool fits the request")
+    ended = routing.ended_without_call(selection.reasoning or "no tool fits the request")
+    return ended.changed(offered_calls=selection.alternatives) if selection.decided_by == "reflex" else ended
 
 
 def routing_from_queue(packet: CognitionPacket, context: RoutingContext) -> ToolRouting:

@@ -2,7 +2,7 @@
 
 from langgraph.runtime import Runtime
 
-from packetgate.deciders.commands import read_command
+from packetgate.deciders.commands import read_command, read_pick
 from packetgate.gate.journal import Journal, entry_for, interrupted_writes, turn_opened
 from packetgate.state.base import new_id
 from packetgate.state.context import RoutingContext, routing_context
@@ -49,7 +49,10 @@ async def open_packet(
     prompt = request_in(packet.messages, of_parent=runs_in_parent(execution))
     question, request = packet.governance.question, packet.request
     settings = routing_context(runtime.context)
-    command = await read_command(prompt, toolbox) if settings.enabled else None
+    offered = packet.tool_routing.offered_calls if packet.tool_routing and question is None else ()
+    command = None
+    if settings.enabled:
+        command = await read_pick(prompt, offered, toolbox) or await read_command(prompt, toolbox)
     is_new = request.is_new or (command is not None and bool(command.tool_name))
     may_reply = not (is_new or request.attachments or _STAGE in packet.status.next_steps)
     if question is not None and may_reply:  # `ask_user` decides once whether it is a reply

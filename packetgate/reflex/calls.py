@@ -41,13 +41,13 @@ from packetgate.tools.text.values import fold_text, leaves
 from packetgate.tools.text.words import words_of
 
 NOT_ASKED_FOR, NOT_GROUNDED, CONDITIONAL = 0.3, 0.4, 0.5  # highest confidence of a call with this objection
-_DOUBTED = 0.7  # probability below which doubts are listed
+DOUBTED = 0.7  # probability below which doubts are listed
 _RIVAL = 0.3  # probability from which another tool is listed as a doubt
 _NOT_READ = 0.2  # probability of an argument that was not read from the request
 _MAX_COUNT = 3  # largest value of signals that count something
 _DECLINED = {ApprovalOutcome.DENIED, ApprovalOutcome.SKIPPED}
 _LEAD = re.compile(r"([\w' ]{1,30})[,.;:!\u2013\u2014-]+\s+(?=\w)")
-_MIN_ALTERNATIVE = 0.05  # probability from which another tool is an alternative
+MIN_ALTERNATIVE = 0.05  # probability from which another tool is an alternative
 
 
 def select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
@@ -67,7 +67,7 @@ def select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
     if question:
         return question.changed(reasoning=reasoning)
     calling = [choice for choice in choices if choice.calls]
-    return _selection(
+    return calibrated_selection(
         action="call" if calling else "none",
         calls=tuple(call for choice in calling for call in choice.calls),
         alternatives=tuple(alternative for choice in calling for alternative in choice.alternatives)[:5],
@@ -76,7 +76,8 @@ def select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
     )
 
 
-def _selection(**fields: Any) -> Selection:
+def calibrated_selection(**fields: Any) -> Selection:
+    """Return a selection of the rules, whose confidence is fitted to recorded outcomes."""
     return Selection(**fields, confidence_source=ConfidenceSource.CALIBRATED, decided_by="reflex")
 
 
@@ -90,7 +91,7 @@ def _corrected_call(packet: CognitionPacket, catalogue: Catalogue) -> Selection 
         return None
     reasoning = f"you changed {', '.join(f'`{name}`' for name in changed)}"
     call = SelectedCall(tool_name=last.tool_name, params={**last.params, **changed}, reasoning=reasoning)
-    return _selection(action="call", calls=(call,), confidence=1.0, reasoning=reasoning)
+    return calibrated_selection(action="call", calls=(call,), confidence=1.0, reasoning=reasoning)
 
 
 def _select_for_part(part: str, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
@@ -98,7 +99,7 @@ def _select_for_part(part: str, packet: CognitionPacket, catalogue: Catalogue) -
     fits = best_fits(part, catalogue, now)
     likely = probability_of_any(fits)
     if likely < MIN_TOOL_PROBABILITY:
-        return _selection(action="none", confidence=1 - likely, reasoning=f"no tool fits {part!r}")
+        return calibrated_selection(action="none", confidence=1 - likely, reasoning=f"no tool fits {part!r}")
     best = fits[0]
     if best.probability < MIN_TOOL_PROBABILITY:
         best = next((fit for fit in fits if fit.spec.name in packet.context.palette_names), best)
@@ -109,18 +110,18 @@ def _select_for_part(part: str, packet: CognitionPacket, catalogue: Catalogue) -
     name, missing_name = best.spec.name, next((missing[0] for _, missing in filled if missing), "")
     if missing_name and answers and parse_words(answers[-1]).outcome in _DECLINED:
         reasoning = f"{name} needs a value for {missing_name}, and the request does not contain it"
-        return _selection(action="none", confidence=1.0, reasoning=reasoning)
+        return calibrated_selection(action="none", confidence=1.0, reasoning=reasoning)
     if missing_name:
         about = str(best.spec.parameters.get(missing_name, {}).get("description", "")).strip().rstrip(".")
-        return _selection(
+        return calibrated_selection(
             action="clarify",
             question=f"To use {name} I need `{missing_name}`{f' ({about})' if about else ''}. What should it be?",
             asked_argument=(name, missing_name),
             confidence=likely,
             reasoning=f"{name} needs a value for {missing_name}",
         )
-    others = [fit for fit in fits if fit.spec is not best.spec and fit.probability >= _MIN_ALTERNATIVE]
-    return _selection(
+    others = [fit for fit in fits if fit.spec is not best.spec and fit.probability >= MIN_ALTERNATIVE]
+    return calibrated_selection(
         action="call",
         calls=tuple(SelectedCall(tool_name=name, params=params, reasoning=best.reason) for params, _ in filled),
         confidence=best.probability,
@@ -158,7 +159,7 @@ def _review(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> Ca
     objections = objections_to(call, packet)
     signals, doubts = reflex_call_signals(call, packet, catalogue)
     probability = reflex_call_probability(signals)
-    reasons = [why for _, why in objections] + (doubts if probability < _DOUBTED else [])
+    reasons = [why for _, why in objections] + (doubts if probability < DOUBTED else [])
     return CallReview(
         call_id=call.call_id,
         approved=not objections,
@@ -218,10 +219,7 @@ def _fit_of(call: ToolCall, fits: Sequence[Fit]) -> Fit:
 
 def _with_resolved_arguments(fit: Fit) -> Fit:
     """Resolve the arguments of a built-in tool, as those of the call are already resolved."""
-    resolve = fit.spec.resolve_arguments
-    if resolve is None:
-        return fit
-    fillings = tuple(replace(filling, params=resolve(filling.params)) for filling in fit.fillings)
+    fillings = tuple(replace(filling, params=fit.spec.resolved(filling.params)) for filling in fit.fillings)
     return replace(fit, fillings=fillings)
 
 
@@ -239,11 +237,11 @@ def _does_the_same(one: Fit, other: Fit) -> bool:
 
 
 def _doubts(fit: Fit, rival: Fit | None, arguments: Mapping[str, float], unused: Sequence[str]) -> list[str]:
-    guessed = ", ".join(f"`{name}`" for name, probability in arguments.items() if probability < _DOUBTED)
+    guessed = ", ".join(f"`{name}`" for name, probability in arguments.items() if probability < DOUBTED)
     doubts = []
     if rival and rival.probability >= _RIVAL:
         doubts.append(f"`{rival.spec.name}` fits nearly as well")
-    elif fit.probability < _DOUBTED:
+    elif fit.probability < DOUBTED:
         doubts.append(f"`{fit.spec.name}` may not be what you asked for")
     if guessed:
         doubts.append(f"uncertain arguments: {guessed}")

@@ -14,7 +14,7 @@ from packetgate.state.sections import Access
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
-from packetgate.tools.text.reading import access_of, is_small_talk, parts_in
+from packetgate.tools.text.reading import access_of, parts_in, talk_in
 
 
 async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
@@ -38,7 +38,9 @@ async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: R
     step = steps[taken]
     if taken:
         return intent_decision(True, step, access_of(step), f"step {taken + 1} of {len(steps)} is still open")
-    if is_small_talk(step):
+    if talk := talk_in(step):
+        if talk in {"help", "about"}:
+            await toolbox.catalogue()  # the answer names tools
         return intent_decision(False, request, Access.READ, "small talk")
     now = packet.header.created_at.astimezone()
     needs_tool, why = await asyncio.to_thread(_needs_tool, step, await toolbox.catalogue(), now)

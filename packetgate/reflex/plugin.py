@@ -55,8 +55,10 @@ class ReflexAdviser:
 
 
 async def select_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
-    """Return calls of the likeliest tools, selected without a language model."""
-    return await asyncio.to_thread(lambda: _calls().select(packet, catalogue))
+    """Return calls that account for each word of the request, selected without a language model."""
+    from packetgate.reflex.deciding import decide  # numpy is slow to load
+
+    return await asyncio.to_thread(decide, packet, catalogue)
 
 
 async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:

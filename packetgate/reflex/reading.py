@@ -37,6 +37,11 @@ def steps_in(request: str) -> list[str]:
     return [wanted for step in steps if (wanted := _without_forbidden(step)) or not step]
 
 
+def forbids_something(request: str) -> bool:
+    """Return whether a part of a request says what not to do."""
+    return any(_without_forbidden(step) != step.strip() for step in _split_outside_quotes(_STEP, request))
+
+
 def _without_forbidden(text: str) -> str:
     starts = [match.end() for match in _CLAUSE.finditer(text) if not is_within_quotes(text, match.start())]
     clauses = [text[start:end] for start, end in pairwise([0, *starts, len(text)])]

@@ -309,6 +309,8 @@ class ToolRouting(Section):
     step_start: int = Field(default=0, ge=0)
     """Index in `all_calls` of the step's first call."""
     alternative_tools: tuple[Alternative, ...] = ()
+    offered_calls: tuple[Alternative, ...] = ()
+    """Calls that were not made because the request was not clear enough. The user may pick one by its number."""
     corrections: tuple[Correction, ...] = ()
     suggestions: tuple[str, ...] = ()
     """Canonical names near to a requested tool that does not exist."""

@@ -79,6 +79,16 @@ def test_a_typed_change_waits_for_approval(cli: CommandLine) -> None:
     assert (cli.folder / "new.txt").read_text() == "x\\y"
 
 
+def test_an_unclear_request_offers_commands_that_are_picked_by_number(cli: CommandLine) -> None:
+    offer = cli.run("ask", "--session", "s", "compare plan.txt with the tide tables")
+    assert "Nothing was done" in offer.out
+    assert "1. `/read plan.txt`" in offer.out
+    picked = cli.run("ask", "--session", "s", "1")
+    assert "The gate opens at seven." in picked.out
+    assert picked.out.splitlines()[-1] == "ai.read plan.txt · typed by you"
+    assert "The gate" not in cli.run("ask", "--session", "s", "1").out  # nothing is offered any more
+
+
 def test_writes_are_dry_runs_by_default(cli: CommandLine) -> None:
     done = cli.run("ask", WRITE[-1])
     assert done.status == 0

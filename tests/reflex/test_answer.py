@@ -115,7 +115,7 @@ async def test_unavailable_servers_and_tools_are_named():
         ("Hello", ("Hello!", "files.read_file")),
         ("What is love?", ("No tool matches",)),
         ("Don't delete a.txt", ("Nothing was done",)),
-        ("Convert the photographs in the directory", ('"photographs"', "files.list_directory", "clock.convert_time")),
+        ("Convert the photographs in the directory", ('"photographs"', "`/list_directory", "`/convert_time")),
         ("Sing", ('"sing"',)),
     ],
 )

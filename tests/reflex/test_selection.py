@@ -61,6 +61,8 @@ async def test_the_call_has_arguments_from_the_request(request_: str, calls: Cal
     ],
 )
 async def test_a_request_that_only_names_a_file_reads_it(request_: str, path: str, tmp_path: Path):
+    for name in ("pyproject.toml", "a.txt"):
+        (tmp_path / name).write_text("x")
     settings = Settings(home=tmp_path / "home", root=tmp_path)
     async with await make_hub(settings, McpConfig()) as hub:
         builtin = await hub.catalogue()

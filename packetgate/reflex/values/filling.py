@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ _PATHS = frozenset(
     stem_of(word) for word in "path file filename filepath dir directory folder root source destination uri".split()
 )
 """Stems of parameter names that take a path."""
-_PATH_WORDS = frozenset(stem_of(word) for word in "file folder directory dir path".split())
+PATH_WORDS = frozenset(stem_of(word) for word in "file folder directory dir path".split())
 _PATH_BONUS, _EXISTS_BONUS = 2.0, 3.0
 """Added log odds: of a path for a path parameter, and of a path that exists."""
 _MAX_PATH_CHECKS = 4  # likeliest optional paths whose existence is checked
@@ -74,6 +75,12 @@ class Filling:
     def probability(self) -> float:
         """The probability that all arguments are right, if they are independent."""
         return float(np.prod([one.probability for one in self.arguments])) if self.arguments else 1.0
+
+    @property
+    def uses_words_twice(self) -> bool:
+        """Whether two arguments were read from the same words."""
+        spans = sorted((one.start, one.end) for one in self.arguments if one.end > one.start)
+        return any(start < end for (_, end), (start, _) in pairwise(spans))
 
     def likely_params(self) -> dict[str, Any]:
         """Return the arguments that are more likely right than wrong."""
@@ -170,7 +177,7 @@ def _existence_scores(
 
 
 def _is_path_word(text: str) -> bool:
-    return stem_of(text.lower()) in _PATH_WORDS
+    return stem_of(text.lower()) in PATH_WORDS
 
 
 def _argument(ranked: _Ranked, candidate: Candidate, probability: float) -> Argument:

@@ -211,7 +211,7 @@ def _repair_types(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
 
 def resolve_values(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
     """Return the call with its values as the tool reads them, such as a path for the name of a file. May block."""
-    original, params = call.params, spec.resolve_arguments(call.params) if spec.resolve_arguments else call.params
+    original, params = call.params, spec.resolved(call.params)
     for name, value in params.items():
         if value != original.get(name):
             message = f"`{name}` {_shorten_json(original.get(name))} was read as {_shorten_json(value)}."

@@ -152,6 +152,10 @@ class ToolSpec:
         """The short form of the tool's schema."""
         return short_schema(self.input_schema)
 
+    def resolved(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments as the tool reads them, such as a path for the name of a file. May block."""
+        return self.resolve_arguments({**params}) if self.resolve_arguments else {**params}
+
     @property
     def apparent_risk(self) -> Risk:
         """The apparent risk, for ranking and display; never used for permission."""

@@ -213,7 +213,7 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         return answer._replace(text=f"{answer.text}{hint}")
 
     return (
-        BuiltinTool(list_, Risk.READ, own_name="list", paths=(PathParameter(root, kind="any"),)),
+        BuiltinTool(list_, Risk.READ, own_name="list", paths=(PathParameter(root, kind="folder"),)),
         BuiltinTool(find, Risk.READ, paths=(PathParameter(root, kind="folder"),), kind_parameter="name"),
     )
 
