@@ -24,7 +24,7 @@ async def open_sessions(
     Raises:
         ConfigError, ModelError: a setting cannot be used.
     """
-    from packetgate.graph.composition import open_graph
+    from packetgate.graph.composition import model_pool, open_graph
     from packetgate.graph.leases import open_leases
     from packetgate.graph.shared_results import result_store
     from packetgate.toolsets.builtin.undo_store import UndoStore
@@ -35,6 +35,14 @@ async def open_sessions(
             stores = (leases, opened.journal, result_store(settings))
             undo = UndoStore(settings.undo_path)
             sessions = Sessions(opened.graph, *stores, opened.hub, undo, opened.deciders.warm)
+
+            async def use_model(name: str) -> None:
+                chosen = settings.model_copy(update={"lite": name, "prime": "reflex"}) if name else settings
+                pool = model_pool(chosen)
+                await pool.check()
+                sessions.graph = opened.with_models(pool).graph
+
+            sessions.use_model = use_model
             answers = RecordedAnswers(sessions, opened.journal, leases, channel) if channel else None
             try:
                 async with answers.run_in_background() if answers else nullcontext():

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
-from langchain_core.messages import AIMessageChunk
+from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import UnknownInterruptError
 from langgraph.pregel.protocol import PregelProtocol
@@ -31,7 +31,7 @@ from packetgate.state.events import StageEvent, StageStarted, read_event
 from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.state.private_names import STRICT_RESUME
 from packetgate.state.routing import ToolRouting
-from packetgate.state.sections import Header, check_version
+from packetgate.state.sections import Header, PacketState, check_version
 from packetgate.tools.attached.parts import extract_files
 from packetgate.tools.catalogue.toolbox import AllowedTools
 from packetgate.tools.text.result_store import ResultStore
@@ -185,6 +185,11 @@ class Sessions:
         """Takes the session, the open question and the settings of each turn that ended here; see `RecordedAnswers`."""
         self.run_answer: Callable[[str, Any, RoutingContext], Awaitable[None]] | None = None
         """Runs an answer that another process recorded, for a connector that shows the end of the turn."""
+        self.use_model: Callable[[str], Awaitable[None]] | None = None
+        """Makes a model play both roles in later turns; an empty name restores the models of the settings.
+
+        Raises ModelError if the model is not available.
+        """
 
     def start(self, context: RoutingContext, channel: str) -> None:
         """Start the MCP servers, and then prepare the models, in the background, before a turn needs them."""
@@ -252,6 +257,23 @@ class Sessions:
             if len(page) < PAGE:
                 return
             before = page[-1].config
+
+    async def branch(self, session: str, packet_id: str, new_session: str, person: str) -> None:
+        """Copy a session as it was after a turn to a new session, in which `person` continues it.
+
+        An open question is not copied: if the turn has not ended, the copy has the last turn before it that has.
+        """
+        is_reached = False
+        async with aclosing(self.history(session)) as snapshots:
+            async for snapshot in snapshots:
+                packet = SessionState.from_snapshot(snapshot).packet
+                is_reached = is_reached or packet.header.packet_id == packet_id
+                has_ended = packet.status.state is PacketState.COMPLETED and isinstance(packet.messages[-1], AIMessage)
+                if is_reached and has_ended:
+                    copy = packet.continued_by(person)
+                    values = {name: getattr(copy, name) for name in CognitionPacket.model_fields}
+                    await self.graph.aupdate_state(self.config(new_session), values, as_node=LAST_STAGE)
+                    return
 
     async def stream(
         self, run_input: RunInput, session: str, context: RoutingContext

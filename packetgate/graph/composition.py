@@ -1,6 +1,6 @@
 """The composition root: creates models, tools, deciders and the graph from the settings."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -42,6 +42,8 @@ class OpenGraph:
     hub: McpHub
     journal: DatabaseJournal
     deciders: Deciders
+    with_models: "Callable[[ModelPool], OpenGraph]"
+    """Returns the graph with other models, on the same servers and sessions."""
 
 
 def model_pool(settings: Settings) -> ModelPool:
@@ -126,7 +128,11 @@ async def open_graph(settings: Settings, models: ModelPool | None = None) -> Asy
     ):
         await prune_records(store, settings.usage_days)
         journal = open_journal(settings)
-        deciders = deciders_for(models, result_store(settings), fallback=settings.fallback == "reflex")
-        graph = build_graph(deciders, hub, settings.usage_days, journal)
-        compiled = graph.compile(checkpointer=checkpointer, store=store, name="packetgate")
-        yield OpenGraph(compiled, hub, journal, deciders)
+
+        def opened(models: ModelPool) -> OpenGraph:
+            deciders = deciders_for(models, result_store(settings), fallback=settings.fallback == "reflex")
+            graph = build_graph(deciders, hub, settings.usage_days, journal)
+            compiled = graph.compile(checkpointer=checkpointer, store=store, name="packetgate")
+            return OpenGraph(compiled, hub, journal, deciders, opened)
+
+        yield opened(models)

@@ -30,7 +30,7 @@ TIMEOUT_S = 5.0
 PRUNE_EVERY = 1_000
 """Number of turns in a process after which old lessons are deleted."""
 CONVERSATIONS = ("serve",)
-"""Store namespace in which `packetgate serve` maps digests of conversations to sessions."""
+"""Store namespace that maps digests of conversations, and messages on Discord, to sessions."""
 _ALL = 1_000_000
 
 

@@ -53,7 +53,10 @@ Messages = Annotated[list[AnyMessage], WrapValidator(_readable), _merged]
 _CONTINUING_WORDS = 3
 """A message of at most so many words, such as "Go on.", continues the message before it."""
 CLIENT_SUPPLIED = "packetgate_told"
-"""Key in `additional_kwargs` of messages that the client supplied as history. They are not the user's own words."""
+"""Key in `additional_kwargs` of messages that the client supplied as history, or that another person wrote.
+
+They are not the user's own words. The value is the other person, or True.
+"""
 _MADE_BY = "lc_source"
 """LangChain's key in `additional_kwargs` of messages that a program made, such as a summary of the conversation."""
 RESULT_LABELS = "packetgate_labels"
@@ -181,6 +184,19 @@ class CognitionPacket(BaseModel):
         if question is None or question.has_expired or self.asks_about_reads:
             return self.parked_turns
         return (*self.parked_turns, ParkedTurn(**{name: getattr(self, name) for name in ParkedTurn.model_fields}))
+
+    def continued_by(self, person: str) -> "CognitionPacket":
+        """Return the packet for a session of `person`: the messages of others are no longer the user's own words."""
+
+        def marked(message: AnyMessage) -> AnyMessage:
+            values = {**message.additional_kwargs}
+            author = values.pop(CLIENT_SUPPLIED, self.header.person)
+            if author != person:
+                values[CLIENT_SUPPLIED] = author or True
+            return message.model_copy(update={"additional_kwargs": values})
+
+        messages = [marked(one) if isinstance(one, HumanMessage) else one for one in self.messages]
+        return self.model_copy(update={"messages": messages, "parked_turns": ()})
 
     def with_update(self, update: "PacketUpdate") -> "CognitionPacket":
         """Return the packet with a node's update applied, as the graph does."""
