@@ -42,6 +42,9 @@ DISCORD = {
     "discord": {
         "allowed": GROUP,
         "approvers": GROUP,
+        "blocked": GROUP,
+        "models": {"small": "ollama:qwen3:4b"},
+        "status": "Here to help",
         "tools": {"3": ["ai.*"]},
         "rate": {"turns": 3, "seconds": 1.5},
     }

@@ -10,9 +10,10 @@ from typing import Any
 from support.discord_payloads import ADA
 from support.discord_rest import TOKEN
 from support.discord_server import DiscordStandIn
+from support.fuzzing import as_toml
 
 from packetgate.connectors.discord.bot import PacketBot
-from packetgate.connectors.discord.config import DiscordConfig
+from packetgate.connectors.discord.config import load_discord_config
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
 from packetgate.graph.settings import Settings
@@ -33,14 +34,21 @@ class Workshop:
         config = self.folder / "packetgate.toml"
         return Settings(root=self.folder, home=self.home, config=config if config.exists() else None)
 
+    def configure(self, config: dict[str, Any]) -> None:
+        """Write the table `[discord]`, below what other tables the file has."""
+        file = self.folder / "packetgate.toml"
+        others = file.read_text().partition("[discord]")[0] if file.exists() else ""
+        file.write_text(others + "[discord]\n" + as_toml(config).decode())
+
     @asynccontextmanager
     async def bot(self, config: dict[str, Any], sessions: Sessions | None = None) -> AsyncIterator[PacketBot]:
         """Run a bot; without sessions, with the built-in tools and no model."""
+        self.configure(config)
         if sessions is None:
             async with open_sessions(self.settings, channel="Discord bot") as opened, self.bot(config, opened) as bot:
                 yield bot
             return
-        async with PacketBot(sessions, self.settings, DiscordConfig.model_validate(config)) as bot:
+        async with PacketBot(sessions, self.settings, load_discord_config(self.settings.config)) as bot:
             bot._connection.guild_ready_timeout = 0.0  # there is one server, which is available at once
             running = asyncio.create_task(bot.start(TOKEN))
             running.add_done_callback(lambda _: self.discord.tell())

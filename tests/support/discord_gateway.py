@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import WSMsgType, web
 from support.discord_payloads import BOT, GUILD, guild, user
 
-DISPATCH, HEARTBEAT, IDENTIFY, HELLO, ACK = 0, 1, 2, 10, 11
+DISPATCH, HEARTBEAT, IDENTIFY, PRESENCE, HELLO, ACK = 0, 1, 2, 3, 10, 11
 AUTHENTICATION_FAILED, DISALLOWED_INTENTS = 4004, 4014
 
 
@@ -20,6 +20,8 @@ class Gateway:
         self.allows_content = True
         """Whether the application may read the content of messages."""
         self.url = ""
+        self.status = ""
+        """The bot's status line."""
         self._told = told
         self._events: list[dict[str, Any]] = []
         self._session = ""
@@ -52,6 +54,10 @@ class Gateway:
                 continue
             if sent["op"] == IDENTIFY:
                 await self._identify(connection, sent["d"])
+            if sent["op"] in {IDENTIFY, PRESENCE}:
+                presence = sent["d"] if sent["op"] == PRESENCE else sent["d"].get("presence") or {}
+                shown = presence.get("activities") or filter(None, [presence.get("game")])  # the client's older name
+                self.status = next((str(one["state"]) for one in shown), "")
             self._told()
         if self._connection is connection:
             self._connection = None

@@ -26,6 +26,11 @@ def new_id() -> str:
     return str(next(_ids))
 
 
+def session_name(first: Payload) -> str:
+    """Return the name of the session that a message started."""
+    return f"discord:{first['channel_id']}:{first['id']}"
+
+
 def user(number: int) -> Payload:
     name = NAMES[number]
     return {

@@ -63,9 +63,16 @@ class DiscordStandIn(RestInterface):
         data = {"custom_id": wanted["custom_id"], "component_type": 2}
         return await self.interact(who, int(on["channel_id"]), 3, data, on)
 
-    async def command(self, who: int, where: int, name: str) -> str:
+    async def complete(self, who: int, where: int, name: str, typed: str) -> list[str]:
+        """Type the first characters of a command's option; return the completions."""
+        option = {"name": "name", "type": 3, "value": typed, "focused": True}
+        answer = await self.interact(who, where, 4, {"id": new_id(), "name": name, "type": 1, "options": [option]})
+        return [choice["value"] for choice in answer["data"]["choices"]]
+
+    async def command(self, who: int, where: int, name: str, /, **options: str) -> str:
         """Run a slash command; return its answers."""
-        answer = await self.interact(who, where, 2, {"id": new_id(), "name": name, "type": 1})
+        chosen = [{"name": option, "type": 3, "value": value} for option, value in options.items()]
+        answer = await self.interact(who, where, 2, {"id": new_id(), "name": name, "type": 1, "options": chosen})
         if answer["type"] == NOTE:
             return str(answer["data"]["content"])
         path = f"/webhooks/{BOT}/{answer['token']}"

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 import signal
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import aiohttp
@@ -12,21 +12,24 @@ import discord
 from discord import app_commands
 from discord.ext import commands
 
-from packetgate.connectors.discord.config import DiscordConfig, person_of
-from packetgate.connectors.discord.conversations import DiscordConversations, session_of
-from packetgate.connectors.discord.messages import is_addressed
-from packetgate.connectors.discord.questions import Action, DecisionButton
+from packetgate.connectors.discord.config import DiscordConfig, LiveConfig, person_of
+from packetgate.connectors.discord.conversations import DiscordConversations
+from packetgate.connectors.discord.messages import MESSAGE_CHARS, is_addressed
+from packetgate.connectors.discord.models import ModelChoice
+from packetgate.connectors.discord.questions import DecisionButton
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
 from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
-from packetgate.state.errors import ConfigError
+from packetgate.state.errors import ConfigError, ModelError
 
 log = logging.getLogger(__name__)
 
 INTENTS = discord.Intents(guilds=True, messages=True, message_content=True)
 """Message content is needed for replies that do not mention the bot, and for the messages replied to."""
 NOT_ALLOWED = "You may not use this bot here."
+MAX_CHOICES = 25
+"""Most completions that Discord accepts."""
 PORTAL = "https://discord.com/developers/applications"
 NOBODY_ALLOWED = (
     "no user is allowed, so every message is ignored: add the ids of allowed users to packetgate.toml, for example"
@@ -39,26 +42,40 @@ class PacketBot(discord.Client):
 
     def __init__(self, sessions: Sessions, settings: Settings, config: DiscordConfig) -> None:
         super().__init__(intents=INTENTS, allowed_mentions=discord.AllowedMentions.none())
-        self._config = config
-        self._conversations = DiscordConversations(sessions, result_store(settings), config)
-        rate = commands.Cooldown(config.rate.turns, config.rate.seconds)
-        self._limits = commands.CooldownMapping[discord.Message](rate, lambda message: message.author.id)
+        self._live, self._reloading = LiveConfig(settings, config), asyncio.Lock()
+        self._conversations = DiscordConversations(sessions, result_store(settings), self._live)
+        self._models = ModelChoice(sessions, settings, self._live)
+        self._apply_config()
         self._warned: set[int] = set()
         """Users who were warned about their rate limit."""
         self._running: set[asyncio.Task[None]] = set()
         self._tree = app_commands.CommandTree(self)
         self._tree.error(_report_error)
 
-        @self._tree.command(description="Delete this conversation")
+        @self._tree.command(description="Delete your conversations here")
         async def reset(interaction: discord.Interaction[Any]) -> None:
-            await self._run_tracked(self._reset(interaction))
+            await self._run_tracked(self._command(interaction, self._reset))
+
+        @self._tree.command(description="Show the model, or switch to another")
+        @app_commands.describe(name="The model to switch to")
+        async def model(interaction: discord.Interaction[Any], name: str = "") -> None:
+            async def answer(_: object) -> str:
+                is_owner = self._live.config.is_owner(person_of(interaction.user, interaction.channel))
+                return await self._models.answer(name, is_owner=is_owner)
+
+            await self._run_tracked(self._command(interaction, answer))
+
+        @model.autocomplete("name")
+        async def complete(interaction: discord.Interaction[Any], current: str) -> list[app_commands.Choice[str]]:
+            labels = self._models.choices if await self._is_allowed(interaction) else ()
+            found = [label for label in labels if current.casefold() in label.casefold()]
+            return [app_commands.Choice(name=label, value=label) for label in found[:MAX_CHOICES]]
 
     async def setup_hook(self) -> None:
         """Register the buttons and the slash commands."""
         self.add_dynamic_items(DecisionButton)
+        await self._models.apply()
         await self._tree.sync()
-        if not self._config.allowed:
-            log.warning(NOBODY_ALLOWED)
 
     async def on_ready(self) -> None:
         """Log that the bot is ready."""
@@ -69,22 +86,25 @@ class PacketBot(discord.Client):
         me = self.user
         if me is None or not is_addressed(message, me):
             return
+        await self._reload()
         person = person_of(message.author, message.channel)
-        rights = self._config.settings_for(person)
+        rights = self._live.config.settings_for(person)
         if rights is None:
             log.info("ignored: user %d is not allowed in channel %d", person.user, message.channel.id)
             return
         wait_s = self._limits.update_rate_limit(message)
         if wait_s is None:
             self._warned.discard(person.user)
-            await self._run_tracked(self._conversations.answer(message, me, rights))
+            notes = [self._live.problem] if self._live.problem and self._live.config.is_owner(person) else []
+            await self._run_tracked(self._conversations.answer(message, me, rights, notes))
         elif person.user not in self._warned:
             self._warned.add(person.user)
             await message.reply(f"Too many requests. Please ask again in {math.ceil(wait_s)} seconds.")
 
-    async def decide(self, interaction: discord.Interaction[Any], action: Action, question_id: str) -> None:
+    async def decide(self, interaction: discord.Interaction[Any], button: DecisionButton) -> None:
         """Handle a button press. The button may be older than the bot's last restart."""
-        await self._run_tracked(self._conversations.decide(interaction, action, question_id))
+        await self._reload()
+        await self._run_tracked(self._conversations.decide(interaction, button))
 
     async def close(self) -> None:
         """Stop the running turns, notify their users, and close the client."""
@@ -93,14 +113,43 @@ class PacketBot(discord.Client):
         await asyncio.gather(*self._running, return_exceptions=True)
         await super().close()
 
-    async def _reset(self, interaction: discord.Interaction[Any]) -> None:
-        channel = interaction.channel
-        if channel is None or self._config.settings_for(person_of(interaction.user, channel)) is None:
+    async def _command(
+        self, interaction: discord.Interaction[Any], answer: Callable[[discord.Interaction[Any]], Awaitable[str]]
+    ) -> None:
+        if await self._is_allowed(interaction):
+            await interaction.response.defer(ephemeral=True, thinking=True)
+            await interaction.followup.send((await answer(interaction))[:MESSAGE_CHARS], ephemeral=True)
+        else:
             await interaction.response.send_message(NOT_ALLOWED, ephemeral=True)
-            return
-        await interaction.response.defer(ephemeral=True, thinking=True)
-        await self._conversations.forget(session_of(channel.id))
-        await interaction.followup.send("This conversation is deleted.", ephemeral=True)
+
+    async def _reset(self, interaction: discord.Interaction[Any]) -> str:
+        count = await self._conversations.forget(interaction.user.id, interaction.channel)
+        return f"Deleted conversations of yours here: {count}."
+
+    async def _is_allowed(self, interaction: discord.Interaction[Any]) -> bool:
+        await self._reload()
+        channel = interaction.channel
+        return channel is not None and self._live.config.settings_for(person_of(interaction.user, channel)) is not None
+
+    async def _reload(self) -> None:
+        """Take over a changed file, for this event and all later ones."""
+        async with self._reloading:  # events stay in order
+            if not await asyncio.to_thread(self._live.reload):
+                return
+            await self.change_presence(activity=self._apply_config())
+            try:
+                await self._models.apply()
+            except (ConfigError, ModelError) as error:
+                log.error("the previous model stays in use: %s", error)  # noqa: TRY400  the message is for people
+
+    def _apply_config(self) -> discord.CustomActivity | None:
+        config = self._live.config
+        rate = commands.Cooldown(config.rate.turns, config.rate.seconds)
+        self._limits = commands.CooldownMapping[discord.Message](rate, lambda message: message.author.id)
+        if not config.allowed:
+            log.warning(NOBODY_ALLOWED)
+        self.activity = activity = discord.CustomActivity(config.status) if config.status else None
+        return activity
 
     async def _run_tracked(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

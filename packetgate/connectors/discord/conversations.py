@@ -1,25 +1,27 @@
-"""Turns on Discord: one at a time per session, with questions, button presses and answers."""
+"""Turns on Discord: one at a time per conversation, with questions, button presses and answers."""
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext, suppress
 from typing import Any
 from weakref import WeakValueDictionary
 
 import discord
 
-from packetgate.connectors.discord.config import DiscordConfig, person_of
+from packetgate.connectors.discord.config import LiveConfig, person_of
 from packetgate.connectors.discord.messages import (
     REQUEST_ERRORS,
     DiscordTurn,
+    continues_without_reply,
     read_turn,
     uploadable_pictures,
     words_in_message,
 )
+from packetgate.connectors.discord.points import Point, Points
 from packetgate.connectors.discord.questions import (
     NOT_AUTHORISED,
-    Action,
+    DecisionButton,
     decision_buttons,
     headline,
     question_parts,
@@ -62,17 +64,18 @@ ASKER_GONE = "The person who asked has left or lost the permission: nothing was 
 log = logging.getLogger(__name__)
 
 
-def session_of(channel_id: int) -> str:
-    """Return the session name of a direct message, thread or channel."""
-    return f"discord:{channel_id}"
+def session_of(channel: Any, first: object) -> str:
+    """Return the name of the session that a message starts in a channel; `first` is the message's id."""
+    return f"discord:{channel.id}:{first}"
 
 
 class DiscordConversations:
-    """Runs the turns of all channels, and the decisions about their questions."""
+    """Runs the turns of all conversations, and the decisions about their questions. A session is of one user."""
 
-    def __init__(self, sessions: Sessions, results: ResultStore, config: DiscordConfig) -> None:
+    def __init__(self, sessions: Sessions, results: ResultStore, live: LiveConfig) -> None:
         self.sessions = sessions
-        self._config = config
+        self._live = live
+        self._points = Points(sessions.store)
         self._results = results
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         sessions.run_answer = self.run_recorded
@@ -84,38 +87,72 @@ class DiscordConversations:
         """Return the lock that allows one turn at a time in a session."""
         return self._locks.setdefault(session, asyncio.Lock())
 
-    async def answer(self, message: discord.Message, me: discord.abc.User, rights: RoutingContext) -> None:
-        """Run the turn of a message to the bot, after the earlier turns of the message's session."""
-        session = session_of(message.channel.id)
-        reply = DiscordTurn(session, message.author.id, rights, message)
-        async with self.lock(session), self._report_errors(reply):
-            state, words = await self.sessions.state(session), words_in_message(message, me)
-            question = state.question
-            value = words_reply(words, question) if question else words
-            is_askers = words != "" and requester_id(state.packet) == message.author.id
-            may_reply = question is not None and is_askers and not has_expired(question)
-            may_decide = may_reply and state.still_allows_calls(rights)
-            is_edit = value is not words
-            if question and not may_decide and (is_edit or read_reply(words, asked_calls(question)) is not None):
-                await reply.end(NOT_AUTHORISED)
-            elif may_reply and not message.attachments:
-                _, shown_id = self._shown_questions.get(session, (None, ""))
-                # Without an id, the turn shows the question first.
-                await self.close_question(session, ANSWERED)
-                await self._run(Reply(value, shown_id), reply, shown_id)
-            else:
-                turn, reply.notes = await read_turn(
-                    message, me, [earlier.text for earlier in state.packet.conversation]
-                )
-                await self.close_question(session, REPEATED_BELOW)
-                await self._run(turn, reply)
+    async def answer(
+        self, message: discord.Message, me: discord.abc.User, rights: RoutingContext, notes: list[str]
+    ) -> None:
+        """Run the turn of a message to the bot, after the earlier turns of the message's conversation."""
+        words, goes_on = words_in_message(message, me), continues_without_reply(message, me)
+        reply = DiscordTurn(
+            session_of(message.channel, message.id), message.author.id, rights, message, self._points, notes=notes
+        )
+        queue = self.lock(f"place {message.channel.id}") if goes_on else nullcontext()
+        async with queue, self._report_errors(reply):
+            replied = message.reference.message_id if message.reference else None
+            known = await self._points.find(replied, message.channel) if replied else None
+            reply.point = known or await self._point_without_reply(message, words, goes_on=goes_on)
+            if reply.point is not None:
+                await self._continue_or_branch(reply.point, reply, words)
+            async with self.lock(reply.session):
+                await self._answer(message, me, reply, words, is_known_reply=known is not None)
 
-    async def decide(self, interaction: discord.Interaction[Any], action: Action, question_id: str) -> None:
+    async def _point_without_reply(self, message: discord.Message, words: str, *, goes_on: bool) -> Point | None:
+        """Return the turn that a message continues that replies to no message of a conversation."""
+        place = message.channel
+        asked = None if message.reference else await self._points.find(f"question {place.id}", place)
+        if asked is not None and _decides(words, (await self.sessions.state(asked.session)).question):
+            return asked
+        if not goes_on:
+            return None
+        # a thread has the id of the message that it starts from
+        return await self._points.find(f"last {place.id}", place) or await self._points.find(place.id, place)
+
+    async def _continue_or_branch(self, point: Point, reply: DiscordTurn, words: str) -> None:
+        """Continue the session of a point at its end; in its middle, in a new thread, or for another user, a copy."""
+        state = await self.sessions.state(point.session)
+        is_last = state.packet.header.packet_id == point.packet_id and requester_id(state.packet) == reply.asker
+        if point.channel == str(reply.to.channel.id) and (is_last or _decides(words, state.question)):
+            reply.session = point.session
+        else:
+            await self.sessions.branch(point.session, point.packet_id, reply.session, str(reply.asker))
+
+    async def _answer(
+        self, message: discord.Message, me: discord.abc.User, reply: DiscordTurn, words: str, *, is_known_reply: bool
+    ) -> None:
+        session = reply.session
+        state = await self.sessions.state(session)
+        question = state.question
+        is_askers = words != "" and requester_id(state.packet) == reply.asker
+        may_reply = question is not None and is_askers and not has_expired(question)
+        may_decide = may_reply and state.still_allows_calls(reply.rights)
+        if not may_decide and _decides(words, question):
+            await reply.end(NOT_AUTHORISED)
+        elif question is not None and may_reply and not message.attachments:
+            _, shown_id = self._shown_questions.get(session, (None, ""))
+            # Without an id, the turn shows the question first.
+            await self.close_question(session, ANSWERED)
+            await self._run(Reply(words_reply(words, question), shown_id), reply, shown_id)
+        else:
+            turn, notes = await read_turn(message, me, is_known_reply=is_known_reply)
+            reply.notes += notes
+            await self.close_question(session, REPEATED_BELOW)
+            await self._run(turn, reply)
+
+    async def decide(self, interaction: discord.Interaction[Any], button: DecisionButton) -> None:
         """Resume the turn; only the user who pressed sees why a press is refused."""
         message = interaction.message
         if message is None:
             return
-        session = session_of(message.channel.id)
+        session = session_of(message.channel, button.first)
         try:
             async with AsyncExitStack() as held:
                 try:
@@ -123,19 +160,18 @@ class DiscordConversations:
                         await held.enter_async_context(self.lock(session))
                 except TimeoutError as error:  # another press or a new message holds the session's lock
                     raise RequestError(QUESTION_CLOSED) from error
-                await self._decide(interaction, message, action, question_id)
+                await self._decide(interaction, message, button, session)
         except RequestError as error:
             await interaction.response.send_message(str(error)[:2_000], ephemeral=True)
 
     async def _decide(
-        self, interaction: discord.Interaction[Any], message: discord.Message, action: Action, question_id: str
+        self, interaction: discord.Interaction[Any], message: discord.Message, button: DecisionButton, session: str
     ) -> None:
-        session = session_of(message.channel.id)
         state = await self.sessions.state(session)
         question, asker = state.question, requester_id(state.packet)
-        if question is None or question.get("question_id") != question_id:
+        if question is None or question.get("question_id") != button.question_id:
             raise RequestError(QUESTION_CLOSED)
-        if not self._config.may_decide(person_of(interaction.user, interaction.channel), asker):
+        if not self._live.config.may_decide(person_of(interaction.user, interaction.channel), asker):
             raise RequestError(NOT_AUTHORISED)
         if has_expired(question):
             await interaction.response.edit_message(content=EXPIRED, view=None)
@@ -143,12 +179,12 @@ class DiscordConversations:
         rights = await self._rights_of(asker, interaction, interaction.user)
         if rights is None or not state.still_allows_calls(rights):
             raise RequestError(ASKER_GONE)
-        value, outcome = reply_of(action, question)
+        value, outcome = reply_of(button.action, question)
         await interaction.response.edit_message(content=f"{outcome} by <@{interaction.user.id}>.", view=None)
         self._shown_questions.pop(session, None)
-        reply = DiscordTurn(session, asker, rights, message)
+        reply = DiscordTurn(session, asker, rights, message, self._points)
         async with self._report_errors(reply):
-            await self._run(Reply(value, question_id), reply)
+            await self._run(Reply(value, button.question_id), reply)
 
     async def run_recorded(self, session: str, answer: Reply, rights: RoutingContext) -> None:
         """Run an answer that another process recorded, and show the result below the question."""
@@ -161,7 +197,7 @@ class DiscordConversations:
             current = await self._rights_of(asker, message)
             if current is None or not state.still_allows_calls(current):
                 raise RequestError(ASKER_GONE)
-            reply, has_run = DiscordTurn(session, asker, current, message), False
+            reply, has_run = DiscordTurn(session, asker, current, message, self._points), False
             async with self._report_errors(reply):
                 await self.close_question(session, ANSWERED_ELSEWHERE)
                 await self._run(answer, reply)
@@ -180,13 +216,17 @@ class DiscordConversations:
                 user = None if guild is None else guild.get_member(asker) or await guild.fetch_member(asker)
             except discord.NotFound:
                 user = None
-        return None if user is None else self._config.settings_for(person_of(user, place.channel))
+        return None if user is None else self._live.config.settings_for(person_of(user, place.channel))
 
-    async def forget(self, session: str) -> None:
-        """Delete a session once its turn is over."""
-        async with self.lock(session):
-            await self.close_question(session, DELETED)
-            await self.sessions.forget(session)
+    async def forget(self, person: int, channel: Any) -> int:
+        """Delete a user's sessions in a channel, each once its turn is over; return their number."""
+        sessions = await self._points.sessions_of(person, channel)
+        for session in sessions:
+            async with self.lock(session):
+                await self.close_question(session, DELETED)
+                await asyncio.to_thread(self._live.note_tool_changes)  # their records are deleted now
+                await self.sessions.forget(session)
+        return len(sessions)
 
     async def close_question(self, session: str, line: str) -> None:
         """Remove the buttons of a session's question, and write `line` above the question."""
@@ -214,6 +254,7 @@ class DiscordConversations:
                         await self._show_answer(packet, reply)
 
     async def _show_answer(self, packet: CognitionPacket, reply: DiscordTurn) -> None:
+        reply.point = _point_of(packet, reply)
         attachments = (packet.tool_routing or ToolRouting()).attachments
         pictures, notes = await asyncio.to_thread(uploadable_pictures, attachments, self._results, reply.session)
         reply.notes += notes
@@ -221,8 +262,11 @@ class DiscordConversations:
         await reply.attach(pictures)
 
     async def _ask(self, question: dict[str, Any], packet: CognitionPacket, reply: DiscordTurn) -> None:
+        reply.point = _point_of(packet, reply)
         line = headline(question, requester_id(packet) or reply.asker)
-        sent = await reply.send(line, view=decision_buttons(question), **question_parts(question))
+        sent = await reply.send(
+            line, view=decision_buttons(question, reply.session.rpartition(":")[2]), **question_parts(question)
+        )
         self._shown_questions[reply.session] = sent, str(question.get("question_id"))
 
     @asynccontextmanager
@@ -246,3 +290,14 @@ class DiscordConversations:
                 packet_id = "unknown"
             log.exception("%s: packet %s failed", reply.session, packet_id)
             await reply.end(f"Internal error in packet `{packet_id}`; see the bot's log.")
+
+
+def _point_of(packet: CognitionPacket, reply: DiscordTurn) -> Point:
+    return Point(reply.session, packet.header.packet_id, str(reply.to.channel.id), str(reply.asker))
+
+
+def _decides(words: str, question: dict[str, Any] | None) -> bool:
+    """Whether words are a decision about a question. Raise RequestError for an edit that cannot be read."""
+    if question is None:
+        return False
+    return words_reply(words, question) is not words or read_reply(words, asked_calls(question)) is not None

@@ -3,13 +3,14 @@
 import io
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
 import discord
 
+from packetgate.connectors.discord.points import Point, Points
 from packetgate.connectors.turn import Say
 from packetgate.state.channels import BY_COMMAND, SwitchHints
 from packetgate.state.context import RoutingContext
@@ -34,8 +35,6 @@ MESSAGE_CHARS = 2_000
 FENCE_CHARS = 60
 """Maximum characters of a code block's opening or closing line."""
 MAX_MESSAGE_FILES = 5
-MIN_PART_CHARS = 40
-"""Shortest text that counts as a part of a longer message."""
 MAX_UPLOAD_BYTES = 8_000_000
 MAX_UPLOADS = 4
 _QUOTE = re.compile(r"^ {0,9}(?:> ?){0,9}")
@@ -64,24 +63,28 @@ def words_in_message(message: discord.Message, me: discord.abc.User) -> str:
     return message.content.replace(f"<@{me.id}>", "").replace(f"<@!{me.id}>", "").strip()
 
 
-async def read_turn(
-    message: discord.Message, me: discord.abc.User, session_texts: Sequence[str]
-) -> tuple[Say, list[str]]:
+def continues_without_reply(message: discord.Message, me: discord.abc.User) -> bool:
+    """Whether a message continues the last conversation: in a thread, or a direct message without a mention."""
+    return isinstance(message.channel, discord.Thread) or (message.guild is None and me not in message.mentions)
+
+
+async def read_turn(message: discord.Message, me: discord.abc.User, *, is_known_reply: bool) -> tuple[Say, list[str]]:
     """Return the turn that a message starts, and a note on each file that is left out.
 
-    Files and the message that the user replies to are data, not the user's own words. A replied-to message that is one
-    of the session's texts, or a part of one, is not attached again.
+    Files are data, not the user's own words. So is the message that the user replies to, with its files. It is attached
+    unless it `is_known_reply`: then the conversation has it.
     """
     words = words_in_message(message, me)
     earlier: tuple[Attachment, ...] = ()
-    replied_to = message.reference.resolved if message.reference else None
-    if isinstance(replied_to, discord.Message) and (text := words_in_message(replied_to, me)):
-        name = f"earlier message of {printable_name(replied_to.author.name)}"
-        is_known = any(text == known or (len(text) >= MIN_PART_CHARS and text in known) for known in session_texts)
-        earlier = () if is_known else (Attachment(name=name, text=text, size=len(text.encode())),)
+    quoted = message.reference.resolved if message.reference and not is_known_reply else None
+    attachments = message.attachments
+    if isinstance(quoted, discord.Message):
+        name, text = f"earlier message of {printable_name(quoted.author.name)}", words_in_message(quoted, me)
+        earlier = (Attachment(name=name, text=text, size=len(text.encode())),) if text else ()
+        attachments = [*attachments, *quoted.attachments]
     files: list[Part] = []
     notes: list[str] = []
-    for at, file in enumerate(message.attachments):
+    for at, file in enumerate(attachments):
         data, problem = (
             await _read_file(file) if at < MAX_MESSAGE_FILES else (b"", f"the limit is {MAX_MESSAGE_FILES} files")
         )
@@ -171,6 +174,9 @@ class DiscordTurn:
     asker: int
     rights: RoutingContext
     to: discord.Message
+    points: Points
+    point: Point | None = None
+    """What a reply to the next message continues."""
     notes: list[str] = field(default_factory=list)
     """Notes shown above the answer."""
     is_over: bool = False
@@ -181,17 +187,27 @@ class DiscordTurn:
         first, *more = split_message("\n".join([*(f"-# {note}" for note in self.notes), answer]))
         await self.send(first, suppress_embeds=True)
         for text in more:
-            await self.to.channel.send(text, suppress_embeds=True)
+            await self._post(content=text, suppress_embeds=True)
 
     async def attach(self, files: Iterable[discord.File]) -> None:
         """Send files below the answer, one per message, so that a refused file does not affect the others."""
         for file in files:
             try:
-                await self.to.channel.send(file=file)
+                await self._post(file=file)
             except REQUEST_ERRORS as error:
                 log.warning("a picture cannot be sent: %s", type(error).__name__)
 
     async def send(self, content: str, **parts: Any) -> discord.Message:
         """Send an answer or a question as a reply, and return it."""
         self.is_over = True
-        return await self.to.channel.send(content, reference=self.to.to_reference(fail_if_not_exists=False), **parts)
+        return await self._post(content=content, reference=self.to.to_reference(fail_if_not_exists=False), **parts)
+
+    async def _post(self, **parts: Any) -> discord.Message:
+        async with self.points.sending(self.to.channel):
+            if self.point is not None:  # recorded first, so that nothing is lost if the bot is stopped now
+                keys = [f"question {self.point.channel}"] if "view" in parts else []
+                await self.points.record(self.point, self.to.id, f"last {self.point.channel}", *keys)
+            sent = await self.to.channel.send(**parts)
+            if self.point is not None:
+                await self.points.record(self.point, sent.id)
+        return sent

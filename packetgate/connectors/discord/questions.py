@@ -70,28 +70,31 @@ def question_parts(question: dict[str, Any]) -> dict[str, Any]:
 
 class DecisionButton(
     discord.ui.DynamicItem[discord.ui.Button[Any]],
-    template=rf"packetgate:(?P<action>{'|'.join(get_args(Action))}):(?P<question>[0-9a-f]{{32}})",
+    template=rf"packetgate:(?P<action>{'|'.join(get_args(Action))}):(?P<question>[0-9a-f]{{32}}):(?P<first>[0-9]{{1,20}})",
 ):
-    """A button of a question. Its id holds all that a press needs after a restart of the bot: action and question."""
+    """A button of a question. Its id holds all that a press needs after a restart of the bot.
 
-    def __init__(self, action: Action, question_id: str, label: str = "") -> None:
+    These are the action, the question, and the first message of the session (`session_of`).
+    """
+
+    def __init__(self, action: Action, question_id: str, first: str, label: str = "") -> None:
         text, style = _STYLES[action]
-        custom_id = f"packetgate:{action}:{question_id}"
+        custom_id = f"packetgate:{action}:{question_id}:{first}"
         super().__init__(discord.ui.Button(label=label or text, style=style, custom_id=custom_id))
         self.action: Action = action
-        self.question_id = question_id
+        self.question_id, self.first = question_id, first
 
     @classmethod
     async def from_custom_id(cls, interaction: Any, item: Any, match: Any, /) -> Self:
         """Return the button that was pressed."""
-        return cls(match["action"], match["question"])
+        return cls(match["action"], match["question"], match["first"])
 
     async def callback(self, interaction: discord.Interaction[Any]) -> None:
         """Tell the bot about the press."""
-        await interaction.client.decide(interaction, self.action, self.question_id)
+        await interaction.client.decide(interaction, self)
 
 
-def decision_buttons(question: Mapping[str, Any]) -> discord.ui.View:
+def decision_buttons(question: Mapping[str, Any], first: str) -> discord.ui.View:
     """Return the buttons of a question; none if the question asks for words."""
     calls = calls_of(question)
     actions = cast("list[Action]", ["approve", "reject", *remember_words(question)])
@@ -99,7 +102,7 @@ def decision_buttons(question: Mapping[str, Any]) -> discord.ui.View:
     for action in actions if calls else ():
         is_for_all = len(calls) > 1 and action in {"approve", "reject"}
         label = f"{_STYLES[action][0]} all" if is_for_all else ""
-        view.add_item(DecisionButton(action, str(question.get("question_id")), label))
+        view.add_item(DecisionButton(action, str(question.get("question_id")), first, label))
     return view
 
 

@@ -120,7 +120,7 @@ async def test_nothing_runs_after_the_asker_has_left(discord: DiscordStandIn, wo
 async def test_a_new_request_is_answered_and_the_question_repeated(discord: DiscordStandIn, workshop: Workshop):
     async with workshop.bot(WRITING):
         question = await ask(discord)
-        await discord.say(ADA, LOBBY, "Read todo.txt", mentions=[BOT])
+        await discord.say(ADA, LOBBY, "Read todo.txt", to=question)
         await discord.answer(LOBBY, "Buy milk")
         repeated = await discord.until(lambda: [one for one in discord.by_bot(LOBBY) if one["components"]])
         left = discord.messages[question["id"]]
@@ -129,12 +129,21 @@ async def test_a_new_request_is_answered_and_the_question_repeated(discord: Disc
             "content"
         ] == QUESTION_CLOSED
         assert not (workshop.folder / "notes.txt").exists()
-        await discord.say(BEN, LOBBY, f"<@{BOT}> Read todo.txt", mentions=[BOT])
-        again = await discord.until(
-            lambda: [one for one in discord.by_bot(LOBBY) if one["components"] and one["id"] != repeated[-1]["id"]]
-        )
-        assert again[-1]["content"].startswith(f"<@{ADA}>, may this run?")
-        await discord.press(ADA, again[-1], "Approve")
+        assert repeated[-1]["content"].startswith(f"<@{ADA}>, may this run?")
+        await discord.press(ADA, repeated[-1], "Approve")
+        await discord.answer(LOBBY, "Created notes.txt")
+
+
+@pytest.mark.parametrize("as_reply", [True, False])
+async def test_another_conversation_leaves_a_question_open(discord: DiscordStandIn, workshop: Workshop, as_reply: bool):
+    async with workshop.bot(WRITING):
+        question = await ask(discord)
+        for words, reason in (("yes", NOT_AUTHORISED), ("Read todo.txt", "Buy milk")):
+            more: dict[str, Any] = {"to": question} if as_reply else {}
+            await discord.say(BEN, LOBBY, words, mentions=[BOT], **more)
+            await discord.answer(LOBBY, reason)
+        assert discord.messages[question["id"]] == question
+        await discord.press(ADA, question, "Approve")
         await discord.answer(LOBBY, "Created notes.txt")
 
 

@@ -29,6 +29,11 @@ roles = [2]
 [discord.approvers]
 roles = [4]
 
+[discord.blocked]
+users = [6]
+roles = [7]
+channels = [8]
+
 [discord.tools]
 3 = ["ai.read", "notes.*"]
 5 = []
@@ -67,11 +72,14 @@ RIGHTS = [
     Rights("by role, which may run commands", Person(9, frozenset({2}), (9,)), {**OFF, "allow_execute_tools": True}),
     Rights("by channel", Person(9, channel_ids=(3,)), {**OFF, "allowed_tools": ("ai.read", "notes.*")}),
     Rights(
-        "by the channel of a thread", Person(9, channel_ids=(8, 3)), {**OFF, "allowed_tools": ("ai.read", "notes.*")}
+        "by the channel of a thread", Person(9, channel_ids=(10, 3)), {**OFF, "allowed_tools": ("ai.read", "notes.*")}
     ),
     Rights(
         "where there are no tools", Person(1, channel_ids=(5,)), {**OFF, "allow_write_tools": True, "enabled": False}
     ),
+    Rights("a blocked user in an allowed channel", Person(6, channel_ids=(3,)), None),
+    Rights("an allowed user with a blocked role", Person(1, frozenset({7}), (9,)), None),
+    Rights("an allowed user in a blocked channel's thread", Person(1, channel_ids=(3, 8)), None),
     Rights("a role's number as a user", Person(2, channel_ids=(9,)), None),
     Rights("a user's number as a channel", Person(9, channel_ids=(1,)), None),
 ]
@@ -120,6 +128,9 @@ def test_run_settings_can_only_restrict_rights(
         (Person(1, channel_ids=(9,)), 7, False),
         (Person(9, frozenset({4}), (9,)), 7, True),
         (Person(9, channel_ids=(9,)), 9, False),
+        (Person(1, frozenset({7}), (9,)), 1, False),
+        (Person(6, frozenset({4}), (9,)), 7, False),
+        (Person(9, frozenset({4}), (9, 8)), 7, False),
     ],
 )
 def test_only_the_asker_and_approvers_may_decide(tmp_path: Path, person: Person, asker: int, may: bool):
@@ -145,6 +156,8 @@ def test_without_a_table_nobody_is_allowed(tmp_path: Path):
         ("[discord.tools]\nlobby = []", "discord.tools.lobby"),
         ("[discord.tools]\n3 = ['']", "discord.tools.3.0"),
         ("[discord.rate]\nturns = 0", "discord.rate.turns"),
+        ("[discord.models]\nsmall = 3", "discord.models.small"),
+        (f"[discord]\nstatus = '{'x' * 129}'", "discord.status"),
         ("[discord.rate]\nseconds = inf", "discord.rate.seconds"),
     ],
 )

@@ -18,7 +18,7 @@ CONFIG = {
     "approvers": {"users": [ADA]},
     "rate": {"turns": 10_000},
 }
-PRESSES = [f"packetgate:{action}:{'0' * 32}" for action in ("approve", "reject")]
+PRESSES = [f"packetgate:{action}:{'0' * 32}:1" for action in ("approve", "reject")]
 
 texts = any_texts.map(lambda text: text.encode(errors="replace").decode())
 """Discord sends no half of a surrogate pair."""

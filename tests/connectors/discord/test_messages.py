@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.discord_bots import ADA_ALONE, Workshop
-from support.discord_payloads import ADA, ADAS, BEN, BENS, BOT, EVE, LAB, LOBBY, THREAD
+from support.discord_payloads import ADA, ADAS, BEN, BENS, BOT, EVE, LAB, LOBBY, THREAD, Payload, session_name
 from support.discord_server import SUPPRESS_EMBEDS, DiscordStandIn
 from support.graphs import session
 from support.media_server import PNG, SCRIPT
@@ -101,22 +101,20 @@ async def test_without_a_table_nobody_is_answered(
     assert "[discord.allowed]" in caplog.text
 
 
-async def test_each_channel_is_a_session_whose_turns_queue_up(discord: DiscordStandIn, workshop: Workshop):
+async def test_each_mention_starts_a_session_and_turns_queue_up(discord: DiscordStandIn, workshop: Workshop):
     said = {ADAS: "Hello", LOBBY: "Read plan.txt", THREAD: "Read todo.txt"}
     async with workshop.bot(ADA_ALONE):
-        for where, words in said.items():
-            await discord.say(ADA, where, f"<@{BOT}> {words}", mentions=[BOT])
+        sent = [await discord.say(ADA, where, f"<@{BOT}> {words}", mentions=[BOT]) for where, words in said.items()]
         for where, text in ((ADAS, "Hello!"), (LOBBY, OPENS), (THREAD, MILK)):
             await discord.answer(where, text)
         for words in ("Read plan.txt", "Read todo.txt"):
-            await discord.say(ADA, LAB, words, mentions=[BOT])
-        await discord.answer(LAB, MILK)
+            await discord.say(ADA, ADAS, words)
+        await discord.answer(ADAS, MILK)
     async with open_sessions(workshop.settings) as sessions:
-        states = [await sessions.state(f"discord:{where}") for where in said]
-    assert [state.packet.content.original_prompt for state in states] == list(said.values())
-    assert [text in answer["content"] for text, answer in zip((OPENS, MILK), discord.by_bot(LAB), strict=True)] == [
-        True
-    ] * 2
+        states = [await sessions.state(session_name(message)) for message in sent]
+    assert [state.packet.content.original_prompt for state in states] == ["Read todo.txt", *[*said.values()][1:]]
+    _, *later = discord.by_bot(ADAS)
+    assert [text in answer["content"] for text, answer in zip((OPENS, MILK), later, strict=True)] == [True] * 2
 
 
 async def test_a_user_over_the_rate_limit_is_warned_once(discord: DiscordStandIn, workshop: Workshop):
@@ -144,10 +142,10 @@ async def test_no_text_of_messages_is_logged(
     assert "opens at seven" not in caplog.text
 
 
-async def attached(workshop: Workshop, where: int) -> list[tuple[str, str]]:
-    """Return the attachments of the last turn."""
+async def attached(workshop: Workshop, first: Payload) -> list[tuple[str, str]]:
+    """Return the attachments of the last turn of the conversation that a message started."""
     async with open_sessions(workshop.settings) as sessions:
-        packet = (await sessions.state(f"discord:{where}")).packet
+        packet = (await sessions.state(session_name(first))).packet
     return [(one.name, one.text) for one in packet.content.attachments]
 
 
@@ -162,9 +160,9 @@ async def test_text_files_are_attached_and_a_note_names_other_files(discord: Dis
     ]
     del discord.files[files[3]["id"]]
     async with workshop.bot(ADA_ALONE):
-        await discord.say(ADA, ADAS, "Read plan.txt", attachments=files)
+        first = await discord.say(ADA, ADAS, "Read plan.txt", attachments=files)
         answer = await discord.answer(ADAS, OPENS)
-    assert await attached(workshop, ADAS) == [("notes.md", "Grüße\n"), ("bom??.txt", "hello")]
+    assert await attached(workshop, first) == [("notes.md", "Grüße\n"), ("bom??.txt", "hello")]
     notes = [line.split()[1] for line in answer["content"].splitlines() if line.startswith("-# ")]
     assert notes == ["photo.png", "huge.log", "lost.txt", "sixth.txt"]
 
@@ -186,19 +184,21 @@ async def test_pictures_are_shown_to_a_model_with_vision(
 
 
 async def test_a_replied_message_is_attached_unless_the_session_has_it(discord: DiscordStandIn, workshop: Workshop):
-    other = discord.keep(BEN, LOBBY, "The gate at the lake.")
+    file = discord.attach("notes.md", b"By the oak.")
+    other = discord.keep(BEN, LOBBY, "The gate at the lake.", attachments=[file])
     deleted = discord.keep(EVE, LAB, "What?")
     async with workshop.bot(ADA_ALONE):
-        await discord.say(ADA, LOBBY, f"<@!{BOT}> Read plan.txt", mentions=[BOT], to=other)
+        first = await discord.say(ADA, LOBBY, f"<@!{BOT}> Read plan.txt", mentions=[BOT], to=other)
         answer = await discord.answer(LOBBY, OPENS)
-        assert await attached(workshop, LOBBY) == [("earlier message of ben", "The gate at the lake.")]
+        quoted = [("earlier message of ben", "The gate at the lake."), ("notes.md", "By the oak.")]
+        assert await attached(workshop, first) == quoted
         await discord.say(ADA, LOBBY, "Read todo.txt", to=answer)
         await discord.answer(LOBBY, MILK)
         reference = {"message_reference": {"message_id": deleted["id"], "channel_id": str(LAB)}, "type": 19}
-        await discord.say(ADA, LAB, "Read plan.txt", mentions=[BOT], **reference)
+        second = await discord.say(ADA, LAB, "Read plan.txt", mentions=[BOT], **reference)
         await discord.answer(LAB, OPENS)
-    assert await attached(workshop, LOBBY) == []
-    assert await attached(workshop, LAB) == []
+    assert await attached(workshop, first) == []
+    assert await attached(workshop, second) == []
 
 
 async def test_only_pictures_of_their_declared_type_are_uploaded(discord: DiscordStandIn, workshop: Workshop):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from support.discord_bots import ADA_ALONE, Workshop
-from support.discord_payloads import ADA, ADAS, BEN, BOT, LAB, LOBBY, THREAD
+from support.discord_payloads import ADA, ADAS, BEN, BOT, LAB, LOBBY, THREAD, session_name
 from support.discord_server import EPHEMERAL, NOTE, DiscordStandIn
 
 from packetgate.connectors.discord.bot import INTENTS, NOT_ALLOWED
@@ -16,13 +16,13 @@ WRITE = 'Write "hello" to notes.txt'
 async def test_reset_deletes_the_conversation(discord: DiscordStandIn, workshop: Workshop):
     async with workshop.bot({**ADA_ALONE, "writes": {"users": [ADA]}}):
         (synced,) = [one.body for one in discord.arrived if one.path == f"/applications/{BOT}/commands"]
-        assert {one["name"] for one in synced} == {"reset"}  # type: ignore[index]
-        await discord.say(ADA, ADAS, WRITE)
+        assert {one["name"] for one in synced} == {"model", "reset"}  # type: ignore[index]
+        first = await discord.say(ADA, ADAS, WRITE)
         question = await discord.question(ADAS)
         await discord.command(ADA, ADAS, "reset")
         assert discord.messages[question["id"]]["components"] == []
     async with open_sessions(workshop.settings) as sessions:
-        state = await sessions.state(f"discord:{ADAS}")
+        state = await sessions.state(session_name(first))
     assert (state.packet.content.original_prompt, state.question) == ("", None)
 
 
@@ -53,12 +53,13 @@ async def test_writes_are_off_unless_the_table_switches_them_on(
 
 async def test_in_a_channel_only_its_tools_are_used(discord: DiscordStandIn, workshop: Workshop):
     async with workshop.bot({**ADA_ALONE, "tools": {str(LOBBY): ["embedding.*"], str(LAB): []}}):
+        firsts = []
         for where in (LOBBY, THREAD, LAB):
-            await discord.say(ADA, where, "Read plan.txt", mentions=[BOT])
+            firsts.append(await discord.say(ADA, where, "Read plan.txt", mentions=[BOT]))
             await discord.until(lambda where=where: discord.by_bot(where))
     assert not [one for where in (LOBBY, THREAD, LAB) for one in discord.by_bot(where) if "opens" in one["content"]]
     async with open_sessions(workshop.settings) as sessions:
-        packets = [(await sessions.state(f"discord:{where}")).packet for where in (LOBBY, LAB)]
+        packets = [(await sessions.state(session_name(first))).packet for first in firsts]
     assert all({*packet.context.available_mcp_tools} <= {"embedding.query"} for packet in packets)
 
 
