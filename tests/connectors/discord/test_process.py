@@ -1,11 +1,13 @@
 """`packetgate discord` as a process: what it refuses, and sessions shared with other machines."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 from support.command_line import CommandLine
-from support.discord_payloads import ADA, ADAS
+from support.discord_bots import Workshop
+from support.discord_payloads import ADA, ADAS, BOT
 from support.discord_process import refused, running
 from support.discord_server import DiscordStandIn
 from support.pages import ROOT
@@ -58,6 +60,23 @@ async def test_the_error_names_a_missing_extra(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(command, "find_spec", lambda _: None)
     with pytest.raises(ConfigError, match=re.escape("pip install '.[discord]'")):
         await command.discord()
+
+
+async def test_the_steps_of_the_tutorial_are_true(discord: DiscordStandIn, workshop: Workshop):
+    steps = re.findall(r"`([^`\n]*notes\.txt)`", TUTORIAL)
+    assert steps == [WRITE, "Read notes.txt", "@packetgate /read notes.txt"]
+    async with workshop.bot(tomllib.loads(ALLOWED)["discord"]):
+        await discord.say(ADA, ADAS, WRITE)
+        await discord.press(ADA, await discord.question(ADAS), "Approve")
+        await discord.answer(ADAS, "Created notes.txt")
+        for step in steps[1:]:
+            before = len(discord.by_bot(ADAS))
+            words = step.replace("@packetgate", f"<@{BOT}>")
+            await discord.say(ADA, ADAS, words, mentions=[BOT] if words != step else [])
+            await discord.until(lambda before=before: len(discord.by_bot(ADAS)) > before)
+            assert "hello" in discord.by_bot(ADAS)[-1]["content"]
+        await discord.say(ADA, ADAS, "Compose a sonnet about gates")
+        await discord.answer(ADAS, "No tool matches")
 
 
 @pytest.mark.slow
