@@ -18,12 +18,12 @@ from packetgate.state.redaction import has_redaction_mark
 from packetgate.state.routing import NO_OBJECTION, Correction, Risk, ToolCall, Verdict
 from packetgate.tools.checks.validation import check_call
 from packetgate.tools.policy.rules import Effect, strictest_rule
-from packetgate.tools.risk.call import LOOKS_LIKE_READ
+from packetgate.tools.risk.call import UNCONFIRMED_READ
 from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
 from packetgate.tools.text.result_store import HANDLE_PREFIX
 
 _CHANNELS_OF_OTHERS = frozenset({"discord", "serve"})
-"""Channels in which people other than the operator ask: they cannot approve an apparent read if writes are off."""
+"""Channels in which people other than the operator ask: they cannot approve an unconfirmed read if writes are off."""
 _CODES = {"unknown_tool": Code.TOOL_UNKNOWN, "alias": Code.TOOL_UNKNOWN, "off_palette": Code.TOOL_NOT_OFFERED}
 _STRICTEST = ("refuse", "dry_run", "ask", "allow")
 _PROCESS_KEY = token_hex(16)
@@ -97,7 +97,7 @@ def granted(call: ToolCall, facts: Facts) -> Verdict | None:
 def risk(call: ToolCall, facts: Facts) -> Verdict | None:
     """Ask about a change, or make it a dry run if its risk is switched off.
 
-    A call that looks like a read can be approved although writes are off.
+    An unconfirmed read can be approved although writes are off.
     """
     if call.risk is Risk.READ:
         return None
@@ -105,7 +105,7 @@ def risk(call: ToolCall, facts: Facts) -> Verdict | None:
         call.is_unconfirmed_read and (_asker_decides(facts) or _is_trusted(call, facts))
     ):
         return Verdict(effect="dry_run")
-    why = f"{call.tool_name} {LOOKS_LIKE_READ}" if call.is_unconfirmed_read else f"{call.risk} tools need approval"
+    why = f"{call.tool_name} {UNCONFIRMED_READ}" if call.is_unconfirmed_read else f"{call.risk} tools need approval"
     return _question(call, facts, why, may_be_allowed=True)
 
 
@@ -171,7 +171,7 @@ def refusal_code(correction: Correction) -> Code:
 def may_run(call: ToolCall, facts: Facts, *, is_approved: bool, by_grant: bool) -> bool:
     """Return whether a permitted call runs; otherwise it is a dry run.
 
-    With writes switched off, a call that looks like a read may run if it was approved.
+    With writes switched off, an unconfirmed read may run if it was approved.
     """
     if facts.settings.allows(call.risk):
         return True

@@ -1,4 +1,4 @@
-"""Grants: remembered approvals, denials, and trust in a tool that looks like a read.
+"""Grants: remembered approvals, denials, and trust in a tool whose reads are unconfirmed.
 
 The journal records each grant, its uses and its revocation.
 """
@@ -29,7 +29,7 @@ OPERATOR_CHANNELS = frozenset({"terminal", "library"})
 
 
 class Grant(Section):
-    """A remembered approval or denial, or trust in a tool: each call of it that looks like a read may run."""
+    """A remembered approval or denial, or trust in a tool: each unconfirmed read by it may run."""
 
     grant_id: str = Field(default_factory=lambda: new_id()[:ID_LENGTH])
     effect: Literal["allow", "deny", "trust"]

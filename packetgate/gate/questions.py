@@ -14,7 +14,7 @@ from packetgate.state.printing import code_span, escaped, fenced
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.sections import AskedCall, OpenQuestion
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.risk.call import LOOKS_LIKE_READ
+from packetgate.tools.risk.call import UNCONFIRMED_READ
 from packetgate.tools.risk.tool import confirm_read_hint
 from packetgate.tools.text.roles import secret_reference_in
 
@@ -120,7 +120,7 @@ def _call_summary(call: ToolCall, *, may_trust: bool) -> str:
     lines = [
         f"{call.tool_name} ({call.risk}){review}",
         f"it may {call.risk}: {'; '.join(call.risk_reasons)}" if call.risk_reasons else "",
-        f"{call.tool_name} {LOOKS_LIKE_READ}. Trust it as a read?" if may_trust else confirm_read_hint(call),
+        f"{call.tool_name} {UNCONFIRMED_READ}. Trust it as a read?" if may_trust else confirm_read_hint(call),
         "it reaches outside" if call.open_world else "",
         f"review: {call.review_reasoning}" if call.review_reasoning else "",
         *(

@@ -133,10 +133,10 @@ class ToolCall(Section):
     risk: Risk = Risk.WRITE
     """The worse of the tool's risk and the arguments' risk."""
     open_world: bool = False
-    """Whether the call reaches beyond the user's own machine and servers."""
+    """Whether the call reaches outside: beyond the user's machine, accounts and own servers."""
     risk_reasons: tuple[str, ...] = ()
     is_unconfirmed_read: bool = False
-    """Whether the call looks like a read but has a higher risk, because no trusted source declares its tool a read."""
+    """Whether this is an unconfirmed read: it looks like a read, but nothing that the user trusts confirms that."""
     provenance: dict[str, Origin] = {}
     result_labels: tuple[FlowLabel, ...] = tuple(FlowLabel)
     """What a successful result may hold; without knowledge of the tool: both."""
@@ -223,7 +223,7 @@ class ToolCall(Section):
 
     @property
     def apparent_risk(self) -> Risk:
-        """The apparent risk: read for an unconfirmed read. Permission uses only `risk`."""
+        """The risk, with an unconfirmed read taken as a read. Permission uses only `risk`."""
         return Risk.READ if self.is_unconfirmed_read else self.risk
 
     @property

@@ -25,7 +25,7 @@ WRITE = ToolCall(call_id="c1", tool_name="files.write_file", params=PARAMS, risk
 RUN = ToolCall(call_id="c1", tool_name="shell.run_command", params={"argv": ["ls"]}, risk=Risk.EXECUTE)
 FLAGGED = {"path": Origin(kind=OriginKind.TEXT, is_flagged=True, why="it appears only in a mail")}
 LOOKS = WRITE.model_copy(update={"is_unconfirmed_read": True})
-"""A call that looks like a read."""
+"""An unconfirmed read."""
 SECRET = WRITE.model_copy(update={"params": {"path": "a.txt", "content": "token=[redacted: api key]"}})
 
 
@@ -71,7 +71,7 @@ def verdict(call: ToolCall, known: Facts) -> tuple[str, Code | None]:
         (WRITE, facts(grant="allow"), "allow"),
         (WRITE, facts(OFF, grant="allow"), "dry_run"),
         (WRITE, facts(grant="deny"), "refuse"),
-        # what looks like a read can be approved although writes are off, and trusted
+        # an unconfirmed read can be approved although writes are off, and its tool can be trusted
         (LOOKS, facts(OFF), "ask"),
         (LOOKS, facts(), "ask"),
         (LOOKS, facts(OFF, rule="allow"), "ask"),
@@ -144,13 +144,13 @@ def test_a_check_of_ones_own_makes_the_gate_stricter_and_never_less_strict():
         (LOOKS, OFF, False, False, False),
     ],
 )
-def test_what_runs_is_switched_on_or_an_approved_apparent_read(
+def test_what_runs_is_switched_on_or_an_approved_unconfirmed_read(
     call: ToolCall, settings: RoutingContext, approved: bool, by_grant: bool, runs: bool
 ):
     assert may_run(call, facts(settings), is_approved=approved, by_grant=by_grant) is runs
 
 
-def test_other_people_cannot_approve_an_apparent_read_with_writes_off():
+def test_other_people_cannot_approve_an_unconfirmed_read_with_writes_off():
     known = facts(OFF, origin="discord")
     assert not may_run(LOOKS, known, is_approved=True, by_grant=False)
     assert may_run(LOOKS, known, is_approved=True, by_grant=True)

@@ -66,7 +66,7 @@ def origins_of(
     """Return the origin of each argument, with the reason if it is flagged. Blocking: slow for large sources."""
     judgement = judge_call(spec, params, hints)
     is_outside = spec.reaches_outside or (hints is not None and hints.open_world)
-    flags = _flow_flags(params, spec, sources, reads=judgement.apparent_risk is Risk.READ, is_outside=is_outside)
+    flags = _flow_flags(params, spec, sources, reads=judgement.apparent_risk is Risk.READ, reaches_outside=is_outside)
     for name, value in params.items():
         if part := secret_reference_in(value, name):
             flags[name] = FlagReason(f"{part} contains keys or secrets, or configures what may run here")
@@ -299,25 +299,25 @@ class _Value(NamedTuple):
 
 
 def _flow_flags(
-    params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts, *, reads: bool, is_outside: bool
+    params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts, *, reads: bool, reaches_outside: bool
 ) -> dict[str, FlagReason]:
     """Return the reason for each argument that sends a call to a host that nobody named, or that carries data out.
 
-    A session is labelled once it holds text of third parties or private data. Its outward reads may then reach only
-    hosts that the user's words, the configuration, or a whole field of a search result name. If it holds private data,
-    they may carry only the user's words. Every other value is flagged, however it is written.
+    A session is labelled once it holds text of third parties or private data. Reads that reach outside may then go only
+    to hosts that the user's words, the configuration, or a whole field of a search result name. If it holds private
+    data, they may carry only the user's words. Every other value is flagged, however it is written.
     """
     values = [value for name, argument in params.items() for value in _values_in(name, argument, spec)]
     targets = [value for value in values if value.is_target]
-    is_outward = is_outside or bool(targets) if spec.outward is None else spec.outward
-    is_outward = is_outward or any(names_machine(value.text) for value in targets)
+    reaches_outside = reaches_outside or bool(targets) if spec.outward is None else spec.outward
+    reaches_outside = reaches_outside or any(names_machine(value.text) for value in targets)
     flags: dict[str, FlagReason] = {}
     for value in targets:
         if spec.hosts is not None and not fits_host(host_in(value.text), spec.hosts):
             why = f"its host is not among the `hosts` of server {spec.server} in mcp.json"
             why = f"{why}; add it there if calls may go to it"
             flags.setdefault(value.parameter, FlagReason(why, flagged_part=fold_text(value.text)[:200]))
-    if not is_outward or not sources.labels:
+    if not reaches_outside or not sources.labels:
         return flags
     # other arguments may complete an address that has no scheme
     is_split = any("://" not in value.text for value in targets)

@@ -44,7 +44,7 @@ class ToolPreference(ConfigTable):
     risk: Annotated[Risk, Field(strict=False)] | None = None
     """Overrides the rated risk; arguments may still raise a read."""
     external: bool | None = None
-    """Whether the tool reaches outside the user's own servers, so that it is offered only if a request needs it."""
+    """Whether the tool reaches outside: the gate then bounds what its reads may carry; palettes prefer other tools."""
     examples: list[NonEmpty] = []
     """Example requests that the tool serves."""
 

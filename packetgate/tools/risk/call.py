@@ -23,7 +23,7 @@ from packetgate.tools.text.values import is_address
 from packetgate.tools.text.verbs import POSSIBLE_CHANGES, READ_VERBS, SENDING_VERBS, SURE_CHANGES, verb_kind
 from packetgate.tools.text.words import words_of
 
-LOOKS_LIKE_READ = "looks like a read, but nothing confirms that"
+UNCONFIRMED_READ = "looks like a read, but nothing confirms that"
 """What a question says after the name of a tool that may be trusted as a read."""
 _CACHED_CHARS = 4_000
 _MAX_CHARS = 20_000
@@ -74,16 +74,16 @@ class Judgement:
     """The risk of a tool or a call."""
 
     risk: Risk
-    open_world: bool = False
-    """Whether the tool or call reaches outside the user's own machine and servers."""
+    reaches_outside: bool = False
+    """Whether the tool or call reaches beyond the user's machine, accounts and own servers."""
     reasons: tuple[str, ...] = ()
     """The strongest reason first."""
     is_unconfirmed_read: bool = False
-    """Whether this looks like a read but has a higher risk, because no trusted server or user confirms the read."""
+    """Whether this is an unconfirmed read: it looks like a read, but nothing that the user trusts confirms that."""
 
     @property
     def apparent_risk(self) -> Risk:
-        """The apparent risk: read for an unconfirmed read. Never used for permission."""
+        """The risk, with an unconfirmed read taken as a read; never used for permission."""
         return Risk.READ if self.is_unconfirmed_read else self.risk
 
 
@@ -99,7 +99,7 @@ def judge_call(spec: ToolSpec, params: Mapping[str, Any], hints: CallHints | Non
         judge = _judge if len(arguments) <= _CACHED_CHARS else _judge.__wrapped__
         return judge(spec, arguments, hints)
     except RecursionError:  # Python reads JSON to a depth of a few hundred levels
-        return Judgement(Risk.EXECUTE, open_world=True, reasons=("its arguments are nested too deeply to be read",))
+        return Judgement(Risk.EXECUTE, True, ("its arguments are nested too deeply to be read",))
 
 
 def with_risk(call: ToolCall, spec: ToolSpec | None, hints: CallHints | None = None) -> ToolCall:
@@ -113,7 +113,7 @@ def risk_fields(spec: ToolSpec, params: Mapping[str, Any], hints: CallHints | No
     judgement = judge_call(spec, params, hints)
     return {
         "risk": judgement.risk,
-        "open_world": judgement.open_world,
+        "open_world": judgement.reaches_outside,
         "risk_reasons": judgement.reasons,
         "is_unconfirmed_read": judgement.is_unconfirmed_read,
         "result_labels": spec.result_labels,
@@ -133,9 +133,9 @@ def _judge(spec: ToolSpec, arguments: str, hints: CallHints | None) -> Judgement
     address_reasons = tuple(
         f"its `{quoted(name)}` points outside: {quoted(address)}" for name, address in addresses if address
     )
-    open_world = spec.reaches_outside or bool(address_reasons) or (hints is not None and hints.open_world)
+    reaches_outside = spec.reaches_outside or bool(address_reasons) or (hints is not None and hints.open_world)
     if spec.has_fixed_risk:
-        return Judgement(spec.risk, open_world, spec.risk_reasons + address_reasons)
+        return Judgement(spec.risk, reaches_outside, spec.risk_reasons + address_reasons)
     kinds = _kinds_of(spec)
     reasons = [*dict.fromkeys(_reasons_in(spec, params, values, kinds))]
     floor, floor_reasons, is_query = spec.risk, spec.risk_reasons, _is_query_call(params, kinds)
@@ -155,7 +155,7 @@ def _judge(spec: ToolSpec, arguments: str, hints: CallHints | None) -> Judgement
     tool_reasons = floor_reasons if risk is floor or not raised else ()
     is_program = spec.risk is Risk.EXECUTE and not is_query
     is_unconfirmed_read = spec.is_unconfirmed_read and worst is Risk.READ and not is_program
-    return Judgement(risk, open_world, raised + tool_reasons + address_reasons, is_unconfirmed_read)
+    return Judgement(risk, reaches_outside, raised + tool_reasons + address_reasons, is_unconfirmed_read)
 
 
 @lru_cache(maxsize=4_096)

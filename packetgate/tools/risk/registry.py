@@ -54,6 +54,7 @@ class ToolLabel(BaseModel):
     read_without: tuple[str, ...] = ()
     """Parameters of a tool that changes something; a call without any of them only reads."""
     outward: bool | None = None
+    """Whether calls send arguments, or data that the tool reads, outside."""
     untrusted: bool | None = None
     private: bool | None = None
     undo: str | None = None

@@ -1,8 +1,8 @@
 """Rate the risk of a tool by its server's annotations, its parameters, and the verbs of its name and description.
 
 A tool is a read only if the registry of known servers, a trusted server or the user says so. Its text and the
-annotations of other servers can only raise the risk. A tool that looks like a read, but is not confirmed as one, counts
-as a write (`is_unconfirmed_read`).
+annotations of other servers can only raise the risk. A tool that looks like a read, but is not confirmed as one, is an
+unconfirmed read and counts as a write (`is_unconfirmed_read`).
 """
 
 import json
@@ -72,7 +72,7 @@ class ToolJudgement(Judgement):
 
     @property
     def apparent_risk(self) -> Risk:
-        """The apparent risk, for matching requests; never used for permission."""
+        """The risk, with an unconfirmed read taken as a read; for matching requests, never for permission."""
         return Risk.READ if self.is_unconfirmed_read and self.risk is Risk.WRITE else self.risk
 
 
@@ -89,15 +89,15 @@ def judge_tool(
         trusted: the user trusts the server's annotations.
         confirmation: the tool's label in the registry of known servers, which outweighs everything else here.
     """
-    open_world = _reaches_outside(tool, annotations, trusted=trusted)
+    reaches_outside = _reaches_outside(tool, annotations, trusted=trusted)
     if confirmation is not None:
-        return _judge_known(confirmation, open_world=open_world)
+        return _judge_known(confirmation, reaches_outside=reaches_outside)
     by_text = _judge_text(tool)
     says_reads = annotations is not None and annotations.read_only_hint is True
     sends = not SENDING_VERBS.isdisjoint(words_of(tool.name))
     if trusted and says_reads and (by_text.risk is Risk.READ or (by_text.risk is Risk.WRITE and not sends)):
         reason = "its server, which is trusted, says that it only reads"
-        return ToolJudgement(Risk.READ, open_world, (reason,), least_risk=Risk.READ, source="trusted server")
+        return ToolJudgement(Risk.READ, reaches_outside, (reason,), least_risk=Risk.READ, source="trusted server")
     kinds = {kind for kind, _ in parameter_kinds(tool.description, tool.schema)} & _PARAMETER_REASONS.keys()
     risk = max(by_text.risk, Risk.EXECUTE if kinds else Risk.WRITE, key=lambda risk: risk.severity)
     least_risk = Risk.READ if trusted and kinds and kinds <= {"sql", "language"} else risk
@@ -106,15 +106,15 @@ def judge_tool(
         *_annotation_reasons(annotations, is_unconfirmed_read=is_unconfirmed_read, trusted=trusted),
         *(by_text.reasons if by_text.risk is not Risk.READ else ()),
     )
-    return ToolJudgement(risk, open_world, reasons, is_unconfirmed_read, least_risk)
+    return ToolJudgement(risk, reaches_outside, reasons, is_unconfirmed_read, least_risk)
 
 
-def _judge_known(confirmation: Confirmation, *, open_world: bool) -> ToolJudgement:
+def _judge_known(confirmation: Confirmation, *, reaches_outside: bool) -> ToolJudgement:
     risk, source = confirmation.label.risk, f"registry {confirmation.registry_version}"
     why = f" ({confirmation.label.why})" if confirmation.label.why else ""
     return ToolJudgement(
         risk,
-        open_world or bool(confirmation.label.outward),
+        reaches_outside or bool(confirmation.label.outward),
         (f"the registry of known servers (version {confirmation.registry_version}) labels it as {risk}{why}",),
         least_risk=Risk.READ if confirmation.label.read_without else risk,
         source=source,

@@ -67,16 +67,16 @@ class ToolSpec:
     has_fixed_risk: bool = False
     """Whether every call has exactly this risk."""
     is_unconfirmed_read: bool = False
-    """Whether the tool looks like a read but counts as a write, because no trusted server or user confirms the read."""
+    """Whether this is an unconfirmed read: it looks like a read, but nothing that the user trusts confirms that."""
     reaches_outside: bool = False
-    """Whether any call may reach beyond the user's machine and servers, by its definition."""
+    """Whether any call may reach outside: beyond the user's machine, accounts and own servers."""
     has_dry_run: bool = False
     """Whether a trusted server's tool has a dry-run argument, which only the gate sets."""
     tags: tuple[str, ...] = ()
     assigned_category: str = ""
     """The category from `packetgate.toml`; empty if none."""
     open_world: bool | None = None
-    """Whether the tool reaches outside the user's own servers; None if nobody states it."""
+    """Whether the tool reaches outside, as its server's hint or `packetgate.toml` states; None if neither does."""
     examples: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
     server_description: str = ""
@@ -98,7 +98,7 @@ class ToolSpec:
     definition: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
     """The tool as its server defines it, for clients of the proxy; None if it is not from an MCP server."""
     outward: bool | None = None
-    """Whether a call sends data to somewhere outside of the user's machine and accounts; None if unknown."""
+    """Whether calls send data outside, as the registry or `packetgate.toml` states; None if neither does."""
     returns_untrusted: bool | None = None
     """Whether the output may contain text that strangers wrote; None if unknown."""
     returns_private: bool | None = None
@@ -158,7 +158,7 @@ class ToolSpec:
 
     @property
     def apparent_risk(self) -> Risk:
-        """The apparent risk, for ranking and display; never used for permission."""
+        """The risk, with an unconfirmed read taken as a read; for ranking and display, never for permission."""
         return Risk.READ if self.is_unconfirmed_read and self.risk is Risk.WRITE else self.risk
 
     @property
@@ -190,7 +190,7 @@ class ToolSpec:
 
     @property
     def is_external(self) -> bool:
-        """Whether the tool reaches outside the user's own servers, such as to the web."""
+        """Whether the tool is stated to reach outside or, without a statement, has a category such as web."""
         return self.category in EXTERNAL if self.open_world is None else self.open_world
 
     @cached_property

@@ -101,7 +101,7 @@ def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
             raise ToolFailure(report)
         return report
 
-    return (BuiltinTool(execute, Risk.EXECUTE, open_world=True),)
+    return (BuiltinTool(execute, Risk.EXECUTE, reaches_outside=True),)
 
 
 def _report(command: str, result: _ProgramResult, left: Sequence[str]) -> str:

@@ -161,7 +161,7 @@ def embedding_tools(corpus: Corpus, embeddings: "Embeddings | None") -> tuple[Bu
         return ToolAnswer("\n\n".join([" ".join(filter(None, [head, note, not_searched])), *places]), data)
 
     # with embeddings, the endpoint receives the text of the files
-    return (BuiltinTool(query, Risk.READ, open_world=embeddings is not None),)
+    return (BuiltinTool(query, Risk.READ, reaches_outside=embeddings is not None),)
 
 
 def _texts(root: Root, real_path: Path, pattern: str, skipped: Counter[str]) -> Iterator[tuple[TreeEntry, str | None]]:

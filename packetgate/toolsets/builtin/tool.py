@@ -54,7 +54,7 @@ class BuiltinTool:
     risk: Risk
     own_name: str = ""
     """The tool's name, if it differs from the function's name."""
-    open_world: bool = False
+    reaches_outside: bool = False
     """Whether the tool reaches outside the working folder."""
     supports_paging: bool = False
     """Whether further calls can return the rest of a long result."""
@@ -98,9 +98,9 @@ class BuiltinTool:
             has_fixed_risk=True,
             risk_source="built in",
             has_dry_run=has_dry_run,
-            open_world=self.open_world,
-            reaches_outside=self.open_world,
-            outward=self.open_world,
+            open_world=self.reaches_outside,
+            reaches_outside=self.reaches_outside,
+            outward=self.reaches_outside,
             returns_untrusted=self.risk is not Risk.WRITE,
             returns_private=self.risk is not Risk.WRITE,
             resolve_arguments=self._resolve_arguments if self.paths else self.resolve,

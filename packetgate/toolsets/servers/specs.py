@@ -64,7 +64,7 @@ def spec_of(
         least_risk=judged.least_risk,
         changing_parameters=label.read_without if label else (),
         is_unconfirmed_read=judged.is_unconfirmed_read,
-        reaches_outside=judged.open_world,
+        reaches_outside=judged.reaches_outside,
         has_dry_run=dry_run is not None,
         tags=_tags(tool.meta),
         open_world=tool.annotations.open_world_hint if tool.annotations else None,

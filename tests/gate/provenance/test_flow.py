@@ -226,7 +226,7 @@ def variants(words: str, base: str) -> Iterator[str]:
 def test_own_words_in_an_address_carry_few_bits(words: str):
     base = next(word for word in words.split() if "://" in word)
     sources, tried = sources_for(words, DIARY), {*variants(words, base)}
-    flow = partial(_flow_flags, spec=FETCH, sources=sources, reads=True, is_outside=True)
+    flow = partial(_flow_flags, spec=FETCH, sources=sources, reads=True, reaches_outside=True)
     accepted = {url for url in tried if not flow({"url": url})}
     spans = len(words.split()) * (len(words.split()) + 1) // 2
     print(f"{len(accepted)} of {len(tried)} addresses run unasked; 12 words have {spans} spans")  # noqa: T201

@@ -147,7 +147,7 @@ def test_reasons_quote_the_definition():
         ("web_search", {"query": TEXT}, None, False, True),
     ],
 )
-def test_tools_that_reach_outside_are_open_world(
+def test_whether_a_tool_reaches_outside(
     name: str, parameters: dict[str, Any], hints: Hints | None, trusted: bool, outside: bool
 ):
-    assert judged(name, "", hints, trusted=trusted, **parameters).open_world is outside
+    assert judged(name, "", hints, trusted=trusted, **parameters).reaches_outside is outside
