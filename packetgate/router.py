@@ -374,7 +374,7 @@ def create_router(
         checkpointer: stores sessions, sync or async; None: in memory.
         store: stores records and lessons; None: in memory.
         journal: a SQLite file, or a `postgresql://` URL. Needed if sessions outlast the process: a change is journaled
-            before it runs, so that it never runs twice.
+            before it runs, so that it does not run again without a question.
         deciders: your own decider for `intent`, `selector`, `reviewer` or `responder`.
         plugins: objects like `packetgate.plugins.Plugin`. They come before the installed ones.
         checks: the gate's checks beside its own and those of the plug-ins.

@@ -32,7 +32,7 @@ _PROCESS_KEY = token_hex(16)
 
 @runtime_checkable
 class Check(Protocol):
-    """A function that looks at one call. It runs in a thread, and must not wait for anything slow."""
+    """A function that looks at one call. A check that is added runs in a thread. It must not wait for anything slow."""
 
     def __call__(self, call: ToolCall, facts: Facts, /) -> Verdict | None:
         """Return a verdict, or None without an objection."""

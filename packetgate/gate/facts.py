@@ -37,7 +37,7 @@ class RequestedCall:
 
 @dataclass(frozen=True)
 class Facts:
-    """Who asks, what the user wrote, earlier results, settings, and what was offered. It holds no decision."""
+    """Who asks, what the user wrote, earlier results, settings, and what was offered. It holds no verdict."""
 
     header: Header
     """Session, turn, channel and person: the journal's rows and the grants name them."""

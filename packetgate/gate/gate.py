@@ -76,7 +76,7 @@ Doubt = Callable[[ToolCall], Awaitable[CallReview | None]]
 
 
 class Gate:
-    """Decides calls. Every method takes and returns proposals; only the journal holds state.
+    """Decides calls, asks about them and runs them. What must outlast the process is in the journal.
 
     Examples:
         >>> from packetgate.gate.journal import MemoryJournal

@@ -155,7 +155,7 @@ class Grants:
     ) -> Grant | None:
         """Return the valid grant for a call, a denial first, an approval last; None without a grant.
 
-        An approval covers a call only if `words`, the user's words of this turn, ask for the call.
+        An approval covers a call only if `words`, those of the user in this turn, ask for it, or the proxy makes it.
         """
         grants = [
             status.grant

@@ -18,7 +18,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
 
 CLAIMED = "claimed"
 CALL_MARKED = "call_marked"
-"""Event that stores the newest run of a proxy call under the digest of the call."""
+"""Event that stores the newest run of a change by a proxy client or an agent, under the digest of the call."""
 STARTED = "call_started"
 ENDED = "call_ended"
 READ = "call_read"

@@ -36,7 +36,7 @@ def text_payload(text: str, question: OpenQuestion, problem: str = "") -> dict[s
 def approval_payload(calls: Iterable[ToolCall], question: OpenQuestion, problem: str = "") -> dict[str, Any]:
     """Return the payload of a question about calls.
 
-    Some front ends show only `description`, so it repeats everything else.
+    Some front ends show only `description`, so it repeats problem, warnings, summary and preview.
     """
     problem = problem or question.problem
     asked, waiting = {call.call_id: call for call in question.calls}, [*calls]
@@ -56,7 +56,7 @@ def approval_payload(calls: Iterable[ToolCall], question: OpenQuestion, problem:
 
 
 def preview_of(call: ToolCall, dry_run: ToolCall | None) -> str:
-    """Return the output of a call's dry run for the question; empty without one, or if the call names a secret."""
+    """Return the output of a call's dry run; empty if there is none, it is cut off, or the call names a secret."""
     result = dry_run.result if dry_run else None
     if result is None or not result.dry_run or result.truncated or secret_reference_in(call.params):
         return ""

@@ -112,7 +112,7 @@ def parse_answer(reply: Any) -> str | None:
 
 
 def reply_text(reply: Any, count: int) -> str:
-    """Return the text of a reply to one call; empty if the reply is a decision, or the question has several calls."""
+    """Return a reply in words, or the text of a decision to respond to the only call; otherwise an empty text."""
     if isinstance(reply, str):
         return reply.strip()
     try:

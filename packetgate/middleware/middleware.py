@@ -88,9 +88,9 @@ UNSEEN_TOOL = "; if a middleware adds this tool to requests, the program must li
 class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
     """Reviews each call of the model before it runs, and shows the model a list of tools that only grows.
 
-    A read runs if the user named its values and, if it reaches outside, their words do not speak against it. One
-    question in the form of LangChain's `HumanInTheLoopMiddleware` asks about all other calls of a step. A call that
-    has a result in the journal does not run again.
+    A read runs, unless an argument is flagged, or it reaches outside and does not fit the user's words. A question in
+    the form of LangChain's `HumanInTheLoopMiddleware` asks about the other calls of a step. A call that has a result in
+    the journal does not run again.
 
     Examples:
         >>> from langchain.agents import create_agent

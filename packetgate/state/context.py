@@ -41,7 +41,7 @@ class RoutingContext(BaseModel):
         default=1_000, ge=16, le=32_768, description="Maximum tokens of the answer, without thoughts."
     )
     confidence_threshold: float = Field(
-        default=0.7, ge=0.0, le=1.0, description="Minimum review confidence of a call that runs."
+        default=0.7, ge=0.0, le=1.0, description="Minimum review confidence of a call that runs without a question."
     )
     max_reinjections: int = Field(
         default=3, ge=0, le=10, description="How often a turn may select tools again with its results."
@@ -79,7 +79,7 @@ class RoutingContext(BaseModel):
         return not self.allowed_tools or any(fnmatchcase(name, pattern) for pattern in self.allowed_tools)
 
     def restricted_by(self, base: "RoutingContext") -> "RoutingContext":
-        """Return these settings, each permission at most as wide as in `base`; fields that neither sets stay unset."""
+        """Return these settings, with each permission that they set at most as wide as in `base`."""
         values = {name: getattr(self, name) for name in self.model_fields_set}
         for name in values.keys() & STRICTER.keys():
             stricter = STRICTER[name](values[name], getattr(base, name))

@@ -1,4 +1,4 @@
-"""All errors that Packetgate raises on purpose."""
+"""The errors of Packetgate's public interface."""
 
 from pydantic import ValidationError
 
@@ -21,19 +21,19 @@ class PacketgateError(Exception):
 
 
 class InputError(PacketgateError):
-    """Input cannot be used: nothing was done."""
+    """Input, a setting, a file, a model or a session cannot be used."""
 
     code = Code.INPUT_UNUSABLE
 
 
 class RequestError(InputError):
-    """The request is empty, too long, or not text."""
+    """A request, a reply, an attachment or an update of a packet cannot be used."""
 
     code = Code.REQUEST_UNUSABLE
 
 
 class PacketError(InputError):
-    """A packet cannot be read."""
+    """A packet cannot be read, or may not change in this way."""
 
     code = Code.PACKET_UNREADABLE
 
@@ -109,7 +109,7 @@ class CallRefusedError(ToolCallError):
 
 
 class ServerError(ToolCallError):
-    """The tool's server is unavailable, or refused the call: the call did not run."""
+    """The tool's server is unavailable, or refused the call: the call did not run, except for a `LostCallError`."""
 
     code = Code.SERVER_UNAVAILABLE
     error_type = ErrorType.UNAVAILABLE

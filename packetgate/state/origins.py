@@ -10,7 +10,7 @@ from packetgate.state.base import Section, now
 
 
 class FlowLabel(StrEnum):
-    """What a session holds since a result came in. A labelled session's reads reach only named hosts."""
+    """What a session holds since a result came in. Then reads that reach outside are flagged, except to named hosts."""
 
     UNTRUSTED = "untrusted"
     """Text that third parties may have written."""
@@ -45,7 +45,7 @@ def merged_labels(labels: Iterable[SessionLabel]) -> tuple[SessionLabel, ...]:
 
 
 class OriginKind(StrEnum):
-    """Source of a value. If a value has several sources, the first in this order applies."""
+    """Source of a value. Of several sources, the first applies, except that a default comes before the user."""
 
     USER = "user"
     DEFAULT = "default"
@@ -82,7 +82,7 @@ class Origin(Section):
     """Whether the output's field is free text, such as a subject line."""
     role: ArgumentRole = ArgumentRole.OTHER
     is_flagged: bool = False
-    """Flagged: the user is always asked, even about a read, whatever they allowed beforehand."""
+    """Whether the call may run only after a question, even if it is a read or was allowed beforehand."""
     why: str = ""
     passage: str = ""
     """The passage of the output, control characters replaced by names."""

@@ -240,7 +240,7 @@ class OpeningPacket(CognitionPacket):
 
 
 def _labels_in(message: ToolMessage) -> Iterable[FlowLabel]:
-    """Return the labels that a tool message names; all, if it names none or one that is unknown."""
+    """Return the labels that a tool message lists; all, if it has no list or an unknown label."""
     try:
         return [FlowLabel(label) for label in message.additional_kwargs.get(RESULT_LABELS, FlowLabel)]
     except (TypeError, ValueError):

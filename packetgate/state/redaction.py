@@ -13,7 +13,7 @@ from packetgate.state.private_names import environment_state
 
 MARK = re.compile(r"\[redacted: [^\[\]\n]{1,80}\]")
 MIN_CHARS = 8
-"""Minimum length of a secret. Shorter values may occur in any text."""
+"""Minimum length of a secret that is found by its value. Shorter values may occur in any text."""
 
 _WORDS = (
     "secret|token|password|passwd|passphrase|pwd|api_key|api-key|apikey|access_key|private_key|credential|credentials"

@@ -61,7 +61,7 @@ class ToolResult(Section):
     output: str = ""
     """Text of the answer; other parts are named in brackets."""
     structured: dict[str, JsonValue] | None = None
-    """Structured content that the text does not contain completely; `output` ends with this content as JSON."""
+    """Structured content that is not the text; `output` ends with it as JSON, unless the text already states it."""
     structured_in_output: dict[str, JsonValue] | None = None
     output_field: str = ""
     """Name of the only field in the structured content, if the field's value equals the text."""
@@ -131,7 +131,7 @@ class ToolCall(Section):
     """Canonical name: `server.tool`."""
     params: dict[str, JsonValue] = {}
     risk: Risk = Risk.WRITE
-    """The worse of the tool's risk and the arguments' risk."""
+    """The risk of this call with these arguments (`judge_call`)."""
     open_world: bool = False
     """Whether the call reaches outside: beyond the user's machine, accounts and own servers."""
     risk_reasons: tuple[str, ...] = ()

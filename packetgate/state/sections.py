@@ -349,8 +349,8 @@ class ApprovalOutcome(StrEnum):
 
 
 Remember = Literal["", "session", "always", "trust"]
-"""How long an approval holds: for this call, for similar calls in this session or always, or, for a tool that looks
-like a read, as long as the tool and its server stay the same."""
+"""How long an approval holds: for this call, for similar calls in this session or always, or, for unconfirmed reads, as
+long as the tool and its server stay the same."""
 
 
 class AskedCall(Section):
@@ -360,7 +360,7 @@ class AskedCall(Section):
     digest: str
     """Digest of arguments, tool definition and server. An approval is valid only for this digest."""
     preview: str = ""
-    """Output of the call's dry run; empty without a dry run."""
+    """Output of the call's dry run; empty if there is none to show."""
     remember: dict[str, str] = {}
     """Maps `session`, `always`, `trust` and `never` to a line that describes the calls that the answer would cover."""
 

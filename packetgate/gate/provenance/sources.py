@@ -266,7 +266,7 @@ def _read_call(call: ToolCall, user: UserWords) -> _ReadCall:
 
 
 def _all_sources_in(call: ToolCall, user: UserWords) -> Iterator[OutputField | FreeText]:
-    """Yield the fields and texts of a result. The output of a call that reads an address or a file is one free text.
+    """Yield the fields and texts of a result. The text that a call reads from an address or a file is one free text.
 
     In a search that is known to return only public text, a line such as `URL: https://example.org` is a field.
     """

@@ -1,6 +1,6 @@
 """Write, copy, move and delete files. The built-in tools change the working folder only through this module.
 
-With a store, each change is recorded before it runs, so that `undo` can reverse it.
+With a store, each change by a session's call is recorded before it runs, so that `undo` can reverse it.
 """
 
 import os

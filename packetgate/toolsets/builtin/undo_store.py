@@ -171,9 +171,9 @@ def _scope(session: str) -> str:
 
 
 class UndoStore:
-    """Stores changes and the contents that they replace. Every method blocks.
+    """Stores changes and the contents that they replace. Blocking.
 
-    Raises `ToolFailure` if the file cannot be used: then nothing is changed.
+    Every method raises `ToolFailure` if the file cannot be used. A change that cannot be recorded does not run.
     """
 
     def __init__(self, path: Path) -> None:

@@ -228,7 +228,7 @@ class ServerConfig:
         return fits("includeTools", default=True) and not fits("excludeTools", default=False)
 
     def resolved_entry(self) -> dict[str, Any]:
-        """Return the entry with the values of its variables, which texts for users do not show from now on.
+        """Return the entry with the values of its variables. Its secrets are redacted from now on.
 
         Raises:
             ServerError: a variable is not set and has no default, or the `envFile` cannot be read.

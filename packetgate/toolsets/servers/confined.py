@@ -130,7 +130,7 @@ def unconfirmed_servers(config: McpConfig, settings: SandboxSettings, registry: 
 
 
 def confirm_server(entry: Mapping[str, Any], data: Path) -> None:
-    """Let a server start without a sandbox from now on, until its command changes. Blocking."""
+    """Let a server start without a sandbox from now on, until its command or folder changes. Blocking."""
     path = _confirmation(entry, data)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.touch(0o600)
@@ -151,8 +151,8 @@ def server_confinement(
 ) -> Confinement | None:
     """Return what the process of a server may use, or None if it is not confined. Blocking.
 
-    The server sees a home folder of its own, below `homes`, which is kept for the same command. It may change its
-    working folder, and the folders and files that its entry names.
+    The server sees a home folder of its own, below `homes`, which is kept for the same command. Unless its entry says
+    `read-only`, it may change its working folder, and the folders and files that its entry names, but no programs.
 
     Raises:
         ServerError: as in `is_confined`.

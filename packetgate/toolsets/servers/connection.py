@@ -162,7 +162,7 @@ class Connection(Server):
         return self._client if self.state == "ready" else None
 
     async def offered_names(self, kind: Literal["prompts", "resources"]) -> tuple[str, ...]:
-        """Return the names of the server's prompts, or the addresses of its resources. The server is asked once."""
+        """Return the names of the server's prompts, or the addresses of its resources; cached until they change."""
         client = self.client()
         if client is None or getattr(client.session.server_capabilities, kind, None) is None:
             return ()

@@ -41,7 +41,7 @@ class _RefusedError(Exception):
 
 
 class HostFilter:
-    """The only way out of a server's sandbox."""
+    """The only way to the network from the sandbox of a server whose entry names `hosts`."""
 
     def __init__(self, hosts: tuple[str, ...], write_log: Callable[[bytes], object]) -> None:
         """Args:

@@ -80,7 +80,7 @@ class BoundedHttp(httpx2.AsyncClient):
         self.event_hooks["response"].append(_limit_response)
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request and return the response. A JSON-RPC request always gets a JSON-RPC answer."""
+        """Send a request and return the response. Except for a redirect, a JSON-RPC request gets a JSON-RPC answer."""
         request_id = _request_id(request)
         # the session limits the time of calls; event streams have no limit
         if request_id is not None or request.method == "GET":

@@ -33,7 +33,7 @@ REFRESH_PATIENCE_S = 0.5
 
 
 class McpHub:
-    """Keep one session per server. A dead or slow server does not delay the others."""
+    """Keep one session per server. The others stay usable if a server fails; turns wait for it at most `patience_s`."""
 
     def __init__(
         self,

@@ -181,7 +181,7 @@ def builtin_servers(
     *,
     undo: UndoStore | None = None,
 ) -> dict[str, BuiltinServer]:
-    """Return the built-in servers by name. Their tools access only files below `root`, and only when they are called.
+    """Return the built-in servers by name. Except for programs of `ai.execute`, they access only files below `root`.
 
     Args:
         embeddings: used by `embedding.query`. Without them, it searches by words.
