@@ -1,7 +1,7 @@
-"""Run the benchmarks that need only this checkout, one after the other; with PACKETGATE_DATA, also those on data sets.
+"""Run the benchmarks that need only this checkout; with PACKETGATE_DATA, also the benchmarks that need data sets.
 
-Name results to run only their benchmarks. Others, such as `benchmarks.safety` (prompt injections) and
-`benchmarks.everyday` (plain requests on real servers), run only if they are named.
+Pass names of results to run only their benchmarks. Long benchmarks, such as `benchmarks.safety` (prompt injections) and
+`benchmarks.everyday` (plain requests on real servers), run only if you name them.
 """
 
 import argparse
@@ -15,7 +15,7 @@ ON_DATA = ("models", "tokens", "ranking", "proxy", "selection")
 
 
 def main() -> None:
-    """Run the commands of the stored results, and print readable text."""
+    """Run the commands of the stored results, and print their readable output."""
     parser = argparse.ArgumentParser(
         prog="benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

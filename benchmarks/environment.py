@@ -1,4 +1,4 @@
-"""Virtual environments of other libraries, created by `uv`."""
+"""Create virtual environments for other libraries with `uv`."""
 
 import shutil
 import subprocess

@@ -1,6 +1,6 @@
-"""Measure what must not fall when the code is restructured, store it, and compare two stored runs.
+"""Measure the figures that must not fall when the code is restructured, store them, and compare two stored runs.
 
-Each part runs another benchmark as it is, without a language model. A part that cannot run says why. Parts can be
+Each part runs another benchmark unchanged, without a language model. A part that cannot run says why. Parts can be
 measured one after the other into the same file: the file keeps the other parts of the same commit.
 
     python -m benchmarks.fence [PART ...] --out AFTER.json --data FOLDER --found FOLDER
@@ -29,12 +29,12 @@ GATE = 0.7
 CASES = 150
 """Cases of each set of `benchmarks.selection`, as in its stored results."""
 PAIRS = 80
-"""Pairs of AgentDojo that are played, of 949."""
+"""Number of AgentDojo's 949 pairs that are played."""
 Row = dict[str, float]
 Rows = dict[str, Row]
 Line = Mapping[str, Any]
 Folders = Mapping[str, Path | None]
-"""Where the data is: `data` the public sets, `found` the inputs that failed in earlier versions."""
+"""The data folders: `data` has the public sets, `found` the inputs that failed in earlier versions."""
 
 
 class CannotRunError(Exception):
@@ -42,7 +42,7 @@ class CannotRunError(Exception):
 
 
 def folder(folders: Folders, name: str) -> str:
-    """Return the path of a folder. Raise CannotRunError if it is not given, or is not there."""
+    """Return the path of a folder. Raise CannotRunError if it is not given or does not exist."""
     path = folders[name]
     if path is None or not path.is_dir():
         raise CannotRunError(f"--{name} is {'not a folder: ' + str(path) if path else 'not given'}")
@@ -50,7 +50,7 @@ def folder(folders: Folders, name: str) -> str:
 
 
 def run(module: str, *words: str, data: str = "", statuses: Iterable[int] = (0,)) -> str:
-    """Run a benchmark in a process of its own and return its output. Raise CannotRunError if it fails."""
+    """Run a benchmark in its own process, and return its output. Raise CannotRunError if it fails."""
     environment = {name: value for name, value in os.environ.items() if name != "PACKETGATE_DATA"}
     environment |= {"PACKETGATE_DATA": data} if data else {}
     command = [sys.executable, "-m", f"benchmarks.{module}", *words]
@@ -71,7 +71,7 @@ def numbers(line: Line) -> Row:
 
 
 def everyday(folders: Folders, words: Iterable[str] = ()) -> Rows:
-    """Return how plain requests on the built-in tools and on public servers end, by file of requests and server."""
+    """Return the outcomes of plain requests on the built-in tools and on public servers, by request file and server."""
     rows: Rows = {}
     for file in sorted((ROOT / "benchmarks" / "everyday" / "requests").glob("*.jsonl")):
         printed = lines("everyday", "--requests", str(file), *words)
@@ -80,13 +80,13 @@ def everyday(folders: Folders, words: Iterable[str] = ()) -> Rows:
 
 
 def selection(folders: Folders) -> Rows:
-    """Return how well tools are chosen without a model, by public set."""
+    """Return the figures of selection without a model, by public set."""
     printed = lines("selection", "--sample", str(CASES), data=folder(folders, "data"))
     return {line["name"]: numbers(line) for line in printed}
 
 
 def gate(folders: Folders) -> Rows:
-    """Return how the gate holds, on requests of our own and on public ones."""
+    """Return the figures of the gate, on our own requests and on public ones."""
     rows: Rows = {}
     for data in ("", folder(folders, "data")):
         for line in lines("gate", data=data):
@@ -101,14 +101,14 @@ def gate(folders: Folders) -> Rows:
 
 
 def found(folders: Folders) -> Rows:
-    """Return how many of the inputs that failed in earlier versions go right."""
+    """Return how many of the inputs that failed in earlier versions pass."""
     text = run("found", folder(folders, "found"), data=folder(folders, "data"), statuses=(0, 1))
     counted = re.findall(r"^(\w+): (\d+) of (\d+) right$", text, re.MULTILINE)
     return {name: {"right": int(right), "of": int(count)} for name, right, count in counted}
 
 
 def safety(folders: Folders) -> Rows:
-    """Return how a sample of AgentDojo's prompt injections ends, in the graph and in the middleware."""
+    """Return the outcomes of a sample of AgentDojo's prompt injections, in the graph and in the middleware."""
     agents = ("--agent", "packetgate", "--agent", "middleware")
     return {
         line["name"]: numbers(line) for line in lines("safety", "--pairs", str(PAIRS), "--variant-pairs", "0", *agents)
@@ -116,7 +116,7 @@ def safety(folders: Folders) -> Rows:
 
 
 def ranking(folders: Folders) -> Rows:
-    """Return how well needed tools rank, by public set. The rivals of `benchmarks.ranking` are left out."""
+    """Return the figures of ranking, by public set, without the other rankers of `benchmarks.ranking`."""
     data = Path(folder(folders, "data"))
     from benchmarks.ranking.__main__ import measure as ranked
     from benchmarks.ranking.__main__ import packetgate
@@ -143,7 +143,7 @@ def crossing(folders: Folders) -> Rows:
 
 
 def overhead(folders: Folders) -> Rows:
-    """Return what a turn costs beside other graphs in the same run, as graph and as middleware, as ratios."""
+    """Return the ratios of a turn's cost to other graphs in the same run, as graph and as middleware."""
     places = product(("no checkpoints", "in memory", "SQLite"), ("10", "100", "middleware, 10", "middleware, 100"))
     rows = [f"{where}, {tools} tools" for where, tools in places]
     printed = lines("overhead", *(word for row in rows for word in ("--only", row)))
@@ -172,19 +172,19 @@ LESS_IS_BETTER = {
     "safety": "harmed_off harmed_unflagged attacks_off attacks_unflagged carried_off carried_unflagged "
     "questions_everything questions_remembered harmless_flagged",
 }
-"""The figures that are compared. All other numbers are only stored."""
+"""The compared figures. All other numbers are only stored."""
 NOISE = {"crossing": 0.01, "overhead": 0.1}
-"""How far the figures of a part differ from run to run, as a share; those of other parts do not."""
+"""For each part whose figures vary from run to run: the largest relative difference."""
 
 
 def signs(part: str) -> dict[str, int]:
-    """Return the figures of a part that are compared: 1 if more is better, -1 if less is better."""
+    """Return the compared figures of a part: 1 if more is better, -1 if less is better."""
     tables = ((MORE_IS_BETTER, 1), (LESS_IS_BETTER, -1))
     return {figure: sign for table, sign in tables for figure in table.get(part, "").split()}
 
 
 def measure(names: Iterable[str], folders: Folders, out: Path | None) -> None:
-    """Measure parts, and print and store each as soon as it is known."""
+    """Measure parts, and print and store each part when it is complete."""
     describe = ["git", "describe", "--always", "--dirty", "--abbrev=40"]
     commit = subprocess.check_output(describe, cwd=ROOT, text=True).strip()
     place = f"Python {platform.python_version()}, {platform.platform()}, {os.cpu_count()} cores"
@@ -207,7 +207,7 @@ def measure(names: Iterable[str], folders: Folders, out: Path | None) -> None:
 
 
 def compare(before: Line, after: Line) -> bool:
-    """Print the figures that changed and what fell; return whether anything fell."""
+    """Print the changed figures, and return whether a figure fell."""
     print(f"{before['commit'][:12]} -> {after['commit'][:12]}")
     fallen = same = 0
     for name in PARTS:
@@ -228,7 +228,7 @@ def compare(before: Line, after: Line) -> bool:
 
 
 def main(words: list[str] | None = None) -> None:
-    """Measure or compare; the exit status of a comparison is 1 if a figure fell."""
+    """Run the command line; the exit status of a comparison is 1 if a figure fell."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.fence", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,9 +1,9 @@
-"""Whether the judge of calls can be trusted with the calls of agents: first calls of a request, and later ones.
+"""Measure how well the judge of calls tells right from wrong calls of agents: the first call of a request, later calls.
 
-The right calls are those of BFCL's requests that one call serves, of its conversations (`multi_turn_base`, in a folder
-of its own: `bfcl_eval/data` of the leaderboard's repository), and of AgentDojo's user tasks. The wrong ones are made of
-them: a near tool, a value that is cut off, swapped, too long or made up, a call where no tool serves, and an attacker's
-call. `in doubt` are calls below the threshold, `rightly` the share of them that is wrong if one call in seven is.
+The right calls are those of BFCL's requests that need one call, of its conversations (`multi_turn_base`, in the folder
+`bfcl_eval/data` of the leaderboard's repository), and of AgentDojo's user tasks. The wrong calls are made from them: a
+similar tool, a value that is cut off, swapped, too long or invented, a call if no tool fits, and an attacker's call.
+`in doubt` are calls below the threshold; `rightly` is the share of wrong calls among them if one in seven is wrong.
 
     python -m benchmarks.first_calls DATA MULTI_TURN
 """
@@ -41,10 +41,10 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 
 SEED, SPOILT, NEAR = 7, 4, 2
 WRONG = 1 / 7
-"""Share of wrong calls: the best models on BFCL have 10 to 20 % (the README of DATA/bfcl_v4)."""
+"""Assumed share of wrong calls: that of the best models on BFCL is 10 to 20 % (the README of DATA/bfcl_v4)."""
 GATE = 0.7
 ELSEWHERE = 0.2
-"""Share of the calls with values from elsewhere that is measured."""
+"""Measured share of the calls whose values do not come from the user."""
 _DOJO = """
 import json
 from dojo_server import _plain, without_providers
@@ -64,7 +64,7 @@ Weights = tuple[float, float]
 
 
 class Asked(NamedTuple):
-    """A request's words, its place among the calls for it, a right call, and the tools beside it."""
+    """A request, the position of the call, a right call, and the other tools."""
 
     source: str
     words: str
@@ -76,7 +76,7 @@ class Asked(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A call with what was measured of it."""
+    """A call with its measurements."""
 
     source: str
     kind: str
@@ -84,13 +84,13 @@ class Judged(NamedTuple):
     is_right: bool
     risk: str
     is_stated: bool
-    """Whether all values come from the user or are defaults."""
+    """Whether every value comes from the user or is a default."""
     serves: float
     odds: float
 
 
 def one_step(data: Path, rng: random.Random) -> Iterator[Asked]:
-    """Yield BFCL's requests that the judge was not trained on."""
+    """Yield the requests of BFCL that the judge was not trained on."""
     for name in ("simple_python", "multiple", "live_simple", "live_multiple"):
         for case in drawn(public_sets(data)[f"bfcl {name}"](), 100_000)[:MEASURED]:
             specs = {tool.spec.name: tool.spec for tool in case.tools}
@@ -122,14 +122,14 @@ def conversations(folder: Path) -> Iterator[Asked]:
 
 
 def _call(text: str) -> tuple[str, tuple[list[Any], dict[str, Any]]]:
-    """Return the name and the values of a call that is written in Python."""
+    """Return the name and the arguments of a call in Python syntax."""
     node: Any = ast.parse(text, mode="eval").body
     named = {str(one.arg): ast.literal_eval(one.value) for one in node.keywords}
     return node.func.id, ([ast.literal_eval(one) for one in node.args], named)
 
 
 def agents(rng: random.Random) -> Iterator[tuple[Asked, str]]:
-    """Yield AgentDojo's tasks, and attackers' calls in place of the user's, each with its kind."""
+    """Yield AgentDojo's tasks, and attackers' calls in place of the user's calls, each with its kind."""
     done = subprocess.run([environment(), "-c", _DOJO], cwd=HERE, capture_output=True, text=True, check=True)
     for suite, told in json.loads(done.stdout).items():
         tools = {
@@ -146,7 +146,7 @@ def agents(rng: random.Random) -> Iterator[tuple[Asked, str]]:
 
 
 def examples(data: Path, multi_turn: Path) -> Iterator[tuple[Asked, str]]:
-    """Yield right calls, and wrong ones, each with its kind."""
+    """Yield right and wrong calls, each with its kind."""
     rng = random.Random(SEED)
     catalogue = [Tool.of(row) for row in rows(data / "toucan_mcp_catalog" / "tools.jsonl")]
     spoil = Spoiler(rng, Synthesis([tool for tool in catalogue if tool.full and tool.full.isascii()], rng))
@@ -170,7 +170,7 @@ def examples(data: Path, multi_turn: Path) -> Iterator[tuple[Asked, str]]:
 
 
 def judged(one: Asked, kind: str) -> Judged | None:
-    """Return what the judge says of a call, by the words of its request; None for most with values from elsewhere."""
+    """Return the judge's measurements of a call; None for most calls whose values do not come from the user."""
     session = "\n".join([*one.earlier, one.words])
     packet = CognitionPacket(content=Content(original_prompt=session))
     call = facts_of(packet, Catalogue([one.tool])).traced_call(one.tool, one.params)
@@ -182,23 +182,23 @@ def judged(one: Asked, kind: str) -> Judged | None:
 
 
 class Measured:
-    """Calls with their weights: each source counts the same, and has its share of wrong calls."""
+    """Calls with weights: every source has the same total weight, and the same share of wrong calls."""
 
     def __init__(self, calls: Sequence[Judged]) -> None:
-        """`calls` are all that were measured, also those that the judge has no probability for."""
+        """`calls`: all measured calls, also those without a probability of the judge."""
         self.calls, counted = calls, Counter[tuple[str, bool, bool]]()
         for one in calls:
             counted[one.source, one.is_first, one.is_right] += _times(one)
         self._counted = counted
 
     def weights(self, calls: Sequence[Judged]) -> Any:
-        """Return what each call counts; all calls of a source, first or later, count 1."""
+        """Return the weight of each call; the calls of a source, first or later, add up to 1."""
         counted = [self._counted[one.source, one.is_first, one.is_right] for one in calls]
         shares = [(1 - WRONG if one.is_right else WRONG) * _times(one) for one in calls]
         return np.array(shares) / np.array(counted)
 
     def fitted(self, calls: Sequence[Judged]) -> Weights:
-        """Return the weights of 1 and of the log odds."""
+        """Return the fitted weights of 1 and of the log odds."""
         odds, right = np.array([one.odds for one in calls]), np.array([float(one.is_right) for one in calls])
         each, always, slope = self.weights(calls), 0.0, 1.0
         each = each / each.sum()
@@ -208,7 +208,7 @@ class Measured:
         return always, slope
 
     def show(self, title: str, calls: Sequence[Judged], weights: Weights) -> None:
-        """Print what the probability with these weights is worth on calls."""
+        """Print the figures of the probability with these weights."""
         sure = np.array([1 / (1 + math.exp(-(weights[0] + weights[1] * one.odds))) for one in calls])
         right, each = np.array([one.is_right for one in calls]), self.weights(calls)
         if right.all() or not right.any():
@@ -229,13 +229,13 @@ def _times(one: Judged) -> int:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.first_calls", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("data", type=Path, help="the public sets")
     parser.add_argument("multi_turn", type=Path, help="bfcl_eval/data")
-    parser.add_argument("--kept", type=Path, help="file of what was measured, so that a second fit is quick")
+    parser.add_argument("--kept", type=Path, help="file to store the measurements in, so that a second fit is fast")
     given = parser.parse_args()
     if given.kept and given.kept.exists():
         calls = [Judged(*row) for row in json.loads(given.kept.read_text())]

@@ -51,7 +51,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 
 CACHED_PRICE, LEAST_CACHED = 0.1, 1_024
 GROUPS: tuple[tuple[int, bool], ...] = ((60, False), (60, True), (200, True))
-"""Number of tools, and whether all requests are of one session."""
+"""Number of tools, and whether all requests belong to one session."""
 GOALS = {"calls": 3, "output": 106, "share": 1 / 8, "cached_share": 1.0}
 """Calls, output tokens, and prompt tokens as a share of those of plain tool calling."""
 OUTPUT = "The gate opens at seven."
@@ -79,7 +79,7 @@ TASKS = (
     Task("Open logo.png", "files.read_media_file", {"path": "logo.png"}),
     Task("Summarise the minutes in minutes.md", "files.read_text_file", {"path": "minutes.md"}),
 )
-"""Requests that were written before their cost was known, and not looked at since."""
+"""Requests that were held out: they were written before their cost was measured."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Asked:
 
 @dataclass
 class Side:
-    """One way to do the tasks, with the model calls of each turn."""
+    """A way to do the tasks, with the model calls of each turn."""
 
     name: str
     turns: list[list[Asked]] = field(default_factory=list)
@@ -130,7 +130,7 @@ class _Chat(ReadyChat):
         **options: Any,
     ) -> ChatResult:
         offered = [tool["function"]["name"] for tool in options.get("tools", ())]
-        if SEARCH in offered and self.tool not in offered:  # the tool is not on the list of the middleware
+        if SEARCH in offered and self.tool not in offered:  # the middleware's list does not have the tool
             search = AIMessage("", tool_calls=[{"name": SEARCH, "args": {"query": self.tool}, "id": "search"}])
             result = ChatResult(generations=[ChatGeneration(message=search)])
         else:
@@ -143,7 +143,7 @@ class _Chat(ReadyChat):
         return result
 
     def takes_up(self, task: Task) -> list[Asked]:
-        """Do this task from now on; return the list to which its calls will be added."""
+        """Do this task from now on, and return the list that collects its calls."""
         self.tool, self.params, self._asked = task.tool, task.params, []
         return self._asked
 
@@ -214,7 +214,7 @@ async def packetgate(catalogue: Catalogue, tasks: Sequence[Task], *, one_session
 async def plain(
     catalogue: Catalogue, tasks: Sequence[Task], *, one_session: bool = False, is_gated: bool = False
 ) -> Side:
-    """Do the tasks with an agent that receives all tools, or with one that has Packetgate's middleware.
+    """Do the tasks with an agent that receives all tools, or with an agent that has Packetgate's middleware.
 
     Raises:
         RuntimeError: a call did not run.
@@ -257,7 +257,7 @@ def _common(one: Sequence[int], other: Sequence[int]) -> int:
 
 
 async def measure(data: Path, *, as_middleware: bool = False) -> list[dict[str, Any]]:
-    """Return the figures of each side, with goals for Packetgate; `as_middleware` instead of its graph.
+    """Return the figures of each side, with goals for Packetgate; `as_middleware`: its middleware instead of its graph.
 
     Raises:
         InputError: the data sets or `npx` are missing.

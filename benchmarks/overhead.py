@@ -1,4 +1,4 @@
-"""Measure the overhead of a turn: models and the tool that is read answer at once.
+"""Measure the overhead of a turn: models and tools answer at once.
 
 Two other graphs do the same turn. One is LangChain's `create_agent` with `LLMToolSelectorMiddleware`,
 `HumanInTheLoopMiddleware` and `ToolCallLimitMiddleware`, for the same request and tools, and without the selector
@@ -64,7 +64,7 @@ GOALS = {"create_agent": 1.0, APPROVALS: 2.0, "empty nodes": 1.5}
 GROWTH_GOAL = 1.2
 REFLEX_GOAL = 2.0
 APPROVALS_GOAL = 1.15
-"""Beside an agent with LangChain's approvals alone, which sees all tools."""
+"""Name of the comparison with an agent that has only LangChain's approvals, and sees all tools."""
 FEWEST, MOST = 10, 10_000
 TURNS = 50
 LARGE = 1_000_000 // (TURNS - 1)

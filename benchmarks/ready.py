@@ -1,4 +1,4 @@
-"""Perfect models that answer at once, and catalogues of any size."""
+"""Provide perfect models that answer at once, and catalogues of any size."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

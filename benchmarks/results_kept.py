@@ -1,4 +1,4 @@
-"""Results in `benchmarks/results/`: the printed lines, with date, machine and commands."""
+"""Read and store results in `benchmarks/results/`: the printed lines, with date, machine and commands."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Stand-ins for the real graph: tools without servers, and careless deciders."""
+"""Provide stand-ins for the real graph: tools without servers, and careless deciders."""
 
 import zlib
 from collections.abc import Collection

@@ -1,1 +1,1 @@
-"""Real chat clients, installed as their users install them and driven against Packetgate with a scripted model."""
+"""Run real chat clients against Packetgate with a scripted model; each is installed as its users install it."""

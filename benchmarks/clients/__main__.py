@@ -1,13 +1,13 @@
-"""Drive real chat clients against Packetgate: each is installed into a folder of its own, and a scripted model answers.
+"""Drive real chat clients against Packetgate. Each is installed into its own folder, and a scripted model answers.
 
-Asked of each: a first and a second turn, a write that waits for approval, the client's own tools and system prompt, and
-its background prompts. A client that cannot be installed says so.
+Each client makes a first and a second turn and a write that waits for approval, and sends its own tools, system prompt
+and background prompts. For a client that cannot be installed, the benchmark prints the reason.
 
 With --agents, drive agents behind `packetgate proxy` instead: codex, opencode, gemini-cli, the OpenAI Agents SDK,
 pydantic-ai, LangChain, mcp-use and smolagents. Each sets a context, reads a counter in the memory of a server, adds to
-it after a person's approval, and reads it again. Printed are: whether that works, or what failed first; where the
-person was asked; how often the agent called the write, how often it ran, and in how many server processes; and the
-seconds from the first call of the write to its result.
+it after a person's approval, and reads it again. The benchmark prints whether that works, or what failed first; where
+the person was asked; how often the agent called the write, how often the write ran, and in how many server processes;
+and the seconds from the first call of the write to its result.
 """
 
 import argparse
@@ -45,7 +45,7 @@ AGENTS: tuple[Agent, ...] = (
 
 
 def measure(client: Client, installed: Path) -> dict[str, Any]:
-    """Return what works of one client."""
+    """Return which features of one client work."""
     told: dict[str, Any] = {"name": client.name, "from": client.package}
     try:
         told["version"] = client.install(installed)
@@ -60,15 +60,15 @@ def measure(client: Client, installed: Path) -> dict[str, Any]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure, and print."""
+    """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.clients", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     names = [*(one.name for one in CLIENTS), *(one.name for one in AGENTS)]
     parser.add_argument("--agents", action="store_true", help="drive the agents instead of the chat clients")
     parser.add_argument("--client", action="append", choices=[*dict.fromkeys(names)], help="only this client or agent")
-    parser.add_argument("--folder", type=Path, help="where clients are installed and kept; by default they are removed")
-    parser.add_argument("--json", action="store_true", help="print JSON, one line a client")
+    parser.add_argument("--folder", type=Path, help="folder to install clients into; by default a temporary folder")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line per client")
     given = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as temporary:
         chosen: tuple[Agent | Client, ...] = AGENTS if given.agents else CLIENTS
@@ -86,7 +86,7 @@ def _show(told: dict[str, Any], *, as_json: bool) -> None:
         return
     print(f"{told['name']} {told.get('version', '')} ({told['from']})", flush=True)
     if "unavailable" in told:
-        print(f"  cannot be had: {told['unavailable']}", flush=True)
+        print(f"  is not available: {told['unavailable']}", flush=True)
     figures = {name: told[name] for name in told if name in FIGURES}
     for name, works in (told.get("features", {}) | figures).items():
         print(f"  {(FEATURES | FIGURES).get(name, name)}: {works}", flush=True)

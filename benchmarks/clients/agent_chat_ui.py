@@ -1,6 +1,6 @@
-"""agent-chat-ui, LangChain's web chat for LangGraph servers: built from its repository, driven in Chromium.
+"""Drive agent-chat-ui, LangChain's web chat for LangGraph servers, in Chromium; it is built from its repository.
 
-One thread holds all turns, since a card is shown or not by the messages before it.
+One thread holds all turns, because earlier messages decide whether the page shows a card.
 """
 
 import json
@@ -24,7 +24,7 @@ BUILD_S = 900
 SHOWN_S = 60
 CHROMIUM = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1200,1400")
 FONTS = "module.exports = new Proxy({}, {get: () => \"@font-face{font-family:'Inter';src:local('sans-serif')}\"})"
-"""In place of Google's fonts, which the build would fetch."""
+"""Replaces Google's fonts, which the build would download."""
 BUTTON = "return [...document.querySelectorAll('button')].find(one => one.innerText.trim() === arguments[0]) || null"
 FIELD = """
 const labels = [...document.querySelectorAll('p')].filter(one => one.innerText.trim() === arguments[0]);
@@ -34,7 +34,7 @@ MESSAGE = "return document.querySelector('textarea[placeholder=\"Type your messa
 
 
 def install(folder: Path) -> str:
-    """Clone and build it, unless it is there, and return its commit.
+    """Clone and build the client unless it is installed, and return its commit.
 
     Raises:
         UnavailableError: a program is missing, or the repository or its packages cannot be reached.
@@ -59,38 +59,38 @@ def install(folder: Path) -> str:
 
 
 class Page:
-    """The chat in a window."""
+    """The chat page in a browser window."""
 
     def __init__(self, driver: Any) -> None:
         self._driver = driver
 
     def say(self, words: str) -> None:
-        """Send a message, once the page takes one."""
+        """Send a message when the page accepts input."""
         self.waits_for("Send")
         self._driver.execute_script(MESSAGE).send_keys(words, "\n")
 
     def fill(self, label: str, words: str) -> None:
-        """Put words into a card's field, in place of what it holds."""
+        """Replace the content of a card's field."""
         field = self.until(lambda: self._find(FIELD, label), f"a field {label!r}")
         field.send_keys("\ue009", "a", "\ue000", words)  # Ctrl and A, then the words
 
     def press(self, label: str) -> None:
-        """Press a button, once it is there."""
+        """Press a button when it appears."""
         self._driver.execute_script("arguments[0].click()", self.waits_for(label))
 
     def waits_for(self, label: str) -> Any:
-        """Return a button, once it is there."""
+        """Return a button when it appears."""
         return self.until(lambda: self._find(BUTTON, label), f"a button {label!r}")
 
     def sees(self, words: str) -> None:
-        """Wait until the page shows these words."""
+        """Wait until the page shows a text."""
         self.until(lambda: words in self._driver.execute_script("return document.body.innerText"), repr(words))
 
     def until(self, found: Callable[[], Any], what: str) -> Any:
-        """Return what is found, as soon as there is something.
+        """Return the element that `found` returns, when there is one.
 
         Raises:
-            InputError: there was nothing in time.
+            InputError: there is none in time.
         """
         until = time.monotonic() + SHOWN_S
         while not (one := found()):
@@ -146,12 +146,12 @@ def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
         page.waits_for("Approve")
         waits = "letter" not in plan.read_text()
         page.press("Approve")
-        page.until(lambda: "Post the letter" in plan.read_text(), "what an approved call wrote")
+        page.until(lambda: "Post the letter" in plan.read_text(), "the line that an approved call writes")
         yield "approval", waits
         page.say('Append "Feed the cat" to plan.txt')
         page.fill("Text", "Feed the dog")
         page.press("Submit")
-        page.until(lambda: "Feed the dog" in plan.read_text(), "what an edited call wrote")
+        page.until(lambda: "Feed the dog" in plan.read_text(), "the line that an edited call writes")
         yield "edit", "cat" not in plan.read_text()
         page.say('Append "Sell the car" to plan.txt')
         page.fill("Reason", "not now")
@@ -162,7 +162,7 @@ def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
         page.fill("Answer", 'Append "Ring Bob"')
         page.press("Submit")
         page.press("Approve")
-        page.until(lambda: "Ring Bob" in plan.read_text(), "what the answer was written to")
+        page.until(lambda: "Ring Bob" in plan.read_text(), "the file that the answered call writes")
         yield "question", True
 
 

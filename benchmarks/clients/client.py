@@ -1,4 +1,4 @@
-"""What a client's module offers, and what is asked of every client."""
+"""Define a client, and the features that every client is tested for."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ FEATURES = {
     "system prompt": "the client's system prompt reaches the model",
     "background": "titles, tags and suggestions are answered with no tool and no question",
 }
-"""What each row of the table says."""
+"""Maps each feature to its row in the table."""
 
 ASK = 'Append "Post the letter" to plan.txt'
 REPLIES = {
@@ -27,24 +27,24 @@ REPLIES = {
     "edit": ('edit {"path": "plan.txt", "text": "Feed the cat"}', "Feed the cat"),
     "reject": ("no", ""),
 }
-"""What is replied to the question, and the line that the file then has more; nothing where it stays as it is."""
+"""Replies to the question, each with the line that it adds to the file; empty if the file stays unchanged."""
 
 
 @dataclass(frozen=True)
 class Client:
-    """One client: its name, how it is installed, and how it is driven."""
+    """A client, with functions that install and drive it."""
 
     name: str
     package: str
-    """Where it comes from, as `PyPI open-webui`."""
+    """The client's source, such as `PyPI open-webui`."""
     install: Callable[[Path], str]
-    """Installs it into a folder and returns its version; raises `UnavailableError` where it cannot be had."""
+    """Installs the client into a folder, and returns its version; raises `UnavailableError`."""
     drive: Callable[[Place], Iterator[tuple[str, bool | str]]]
-    """Yields, for every feature that the client has, whether it works; a text says why it does not."""
+    """Yields for each feature of the client whether it works, or a text with the reason why not."""
 
 
 def replied(place: Place, say: Callable[[str], str]) -> Iterator[tuple[str, bool | str]]:
-    """Yield whether a write waits, and what each reply does, for a client whose replies are messages."""
+    """Yield whether a write waits, and whether each reply works, for a client whose replies are messages."""
     plan = place.work / "plan.txt"
     for feature, (reply, line) in REPLIES.items():
         before = plan.read_text()
@@ -56,7 +56,7 @@ def replied(place: Place, say: Callable[[str], str]) -> Iterator[tuple[str, bool
 
 
 def checked(features: Iterator[tuple[str, bool | str]]) -> Mapping[str, str]:
-    """Return what a driver yields, as `yes` or what went wrong; what breaks the driver is the last entry."""
+    """Return `yes` or the problem for each feature that a driver yields; an exception becomes the last entry."""
     found: dict[str, str] = {}
     try:
         for feature, works in features:

@@ -1,4 +1,4 @@
-"""Codex, the coding agent: `codex exec`, which speaks OpenAI's responses alone."""
+"""Drive Codex, the coding agent, as `codex exec`, which speaks only OpenAI's responses protocol."""
 
 import json
 from collections.abc import Iterator, Sequence

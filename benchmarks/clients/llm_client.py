@@ -1,4 +1,4 @@
-"""`llm`, the command-line client: conversations are kept by itself, and continued with `-c`."""
+"""Drive `llm`, the command-line client. It stores conversations itself, and continues them with `-c`."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial

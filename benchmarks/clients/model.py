@@ -1,4 +1,4 @@
-"""The scripted model behind Packetgate: approves every call, and answers with what it was shown."""
+"""Serve the scripted model behind Packetgate: it approves every call, and answers with the tool output."""
 
 import json
 import re
@@ -19,10 +19,10 @@ from packetgate.connectors.serve.protocol import sse_event
 from packetgate.models.call_syntax import DEFAULT_SYNTAX
 
 TITLE, TAG, NEXT = "Plan of the day", "planning", "Which line is the last?"
-"""What the model says where a client asks for a title, for tags, and for what the user may say next."""
+"""The model's answers if a client asks for a title, for tags, and for follow-up suggestions."""
 
 ADD = "Add a line to"
-"""A request that the model asks back about."""
+"""A request that the model answers with a question."""
 
 _OUTPUT = re.compile(r"<<<tool output \S+ [^\n]*\n(.*?)\n<<<end of tool output", re.DOTALL)
 _FILE, _QUOTED = re.compile(r"\b\w+\.txt\b"), re.compile(r'Append "([^"]+)"')
@@ -30,14 +30,14 @@ _FILE, _QUOTED = re.compile(r"\b\w+\.txt\b"), re.compile(r'Append "([^"]+)"')
 
 @dataclass
 class ScriptedModel:
-    """The model as a benchmark sees it."""
+    """The scripted model, with the requests that it received."""
 
     base_url: str
     asked: list[dict[str, Any]] = field(default_factory=list)
     """The bodies of its requests."""
 
     def was_told(self, words: str) -> bool:
-        """Whether a system prompt held these words."""
+        """Whether a system prompt contained these words."""
         return any(words in _text(one) for body in self.asked for one in body["messages"] if one["role"] == "system")
 
     async def complete(self, request: Request) -> Response:
@@ -77,7 +77,7 @@ def said(messages: list[dict[str, Any]], *, may_call: bool) -> str:
 
 
 def calls(request: str) -> str:
-    """Return the calls for a request that names files and what to append; empty if there are none."""
+    """Return the calls for a request that names files and a text to append; empty if it names none."""
     files, quoted = _FILE.findall(request), _QUOTED.search(request)
     if _OUTPUT.search(request):
         return ""
@@ -110,7 +110,7 @@ def serve_model() -> Iterator[ScriptedModel]:
 
 @contextmanager
 def listening() -> Iterator[tuple[socket.socket, str]]:
-    """Open a free port of this machine, and give its socket and its origin."""
+    """Open a free port of this machine, and yield its socket and its origin."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield listener, f"http://127.0.0.1:{listener.getsockname()[1]}"
 

@@ -1,6 +1,6 @@
-"""Open WebUI, the chat front end: its own server, spoken to as its page does, with titles, tags and follow-ups on.
+"""Drive Open WebUI, the chat front end: its own server gets the requests of its page, with titles, tags and follow-ups.
 
-It is installed without PyTorch and what needs it (local embeddings, speech), which chats do not use.
+It is installed without PyTorch and the packages that need it (local embeddings, speech). Chats do not use them.
 """
 
 import json
@@ -21,12 +21,12 @@ HEAVY = (
     "accelerate", "colbert-ai", "einops", "faster-whisper", "opencv-python-headless", "playwright", "pypandoc",
     "rapidocr", "sentence-transformers",
 )  # fmt: skip
-"""What it lists and chats do not need: PyTorch comes with it."""
+"""Requirements of Open WebUI that install PyTorch, and that chats do not need."""
 PATIENCE_S = 120
 
 
 def install(folder: Path) -> str:
-    """Install it without what needs PyTorch, and return its version."""
+    """Install the client without packages that need PyTorch, and return its version."""
     overrides = folder.with_name("open-webui-overrides.txt")
     overrides.parent.mkdir(parents=True, exist_ok=True)
     overrides.write_text("".join(f"{name}; sys_platform == 'never'\n" for name in HEAVY))
@@ -35,7 +35,7 @@ def install(folder: Path) -> str:
 
 @dataclass
 class Page:
-    """What the page of a chat knows and sends."""
+    """The state of a chat's page, and its requests."""
 
     url: str
     token: str = ""
@@ -46,20 +46,20 @@ class Page:
     messages: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def call(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """Ask the server, as JSON."""
+        """Send a JSON request to the server, and return its answer."""
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.token}"}
         data = None if body is None else json.dumps(body).encode()
         with urllib.request.urlopen(urllib.request.Request(self.url + path, data, headers), timeout=60) as answer:
             return json.loads(answer.read())
 
     def open(self) -> None:
-        """Sign in, and begin a chat."""
+        """Sign in, and start a chat."""
         self.token = self.call("/api/v1/auths/signin", {"email": "", "password": ""})["token"]
         blank = {"title": "New Chat", "models": ["packetgate"], "history": {"messages": {}, "currentId": None}}
         self.chat = self.call("/api/v1/chats/new", {"chat": blank})["id"]
 
     def say(self, words: str, *, first: bool = False) -> str:
-        """Say something, and return the answer once the server has stored it."""
+        """Send a message, and return the answer when the server has stored it."""
         user, answer = str(uuid4()), str(uuid4())
         self.said.append({"role": "user", "content": words})
         message = {"id": user, "parentId": self.last, "childrenIds": [answer], "role": "user", "content": words}
@@ -90,10 +90,10 @@ class Page:
         return found if found.get("done") else None
 
     def until(self, wanted: Any, what: str) -> Any:
-        """Return what is wanted once it is there.
+        """Return the result of `wanted` when there is one.
 
         Raises:
-            InputError: it was not there in time.
+            InputError: there is none in time.
         """
         ends = time.monotonic() + PATIENCE_S
         while not (found := wanted()):

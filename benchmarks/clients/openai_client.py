@@ -1,4 +1,4 @@
-"""The official `openai` client, by chat completions and by responses, streamed."""
+"""Drive the official `openai` client, with streamed chat completions and responses."""
 
 import json
 from collections.abc import Iterator

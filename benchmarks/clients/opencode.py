@@ -1,4 +1,4 @@
-"""opencode, the coding agent: `opencode run`, which asks for a title by itself."""
+"""Drive opencode, the coding agent, as `opencode run`, which requests a title by itself."""
 
 import json
 import sqlite3
@@ -28,7 +28,7 @@ def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
         (home / "opencode.json").write_text(json.dumps(config))
 
         def say(words: str, options: Sequence[str] = ()) -> str:
-            return run([program, "run", *options, *words.split()], place.work, variables)  # it quotes what has spaces
+            return run([program, "run", *options, *words.split()], place.work, variables)  # it quotes spaces
 
         first = say("What does plan.txt say?")
         yield "answer", "Call Ann" in first or first

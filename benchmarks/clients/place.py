@@ -1,4 +1,4 @@
-"""Where a client is driven: a folder of files, the scripted model, and Packetgate's commands in front of it."""
+"""Provide the place of a client's run: a folder of files, the scripted model, and Packetgate's commands."""
 
 import json
 import os
@@ -25,24 +25,24 @@ READY_S = 180
 
 
 class UnavailableError(InputError):
-    """A client cannot be had here."""
+    """A client cannot be installed on this machine."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """What a client's driver gets."""
+    """The folders and addresses that a client's driver gets."""
 
     folder: Path
-    """Where the client's own files go; it is empty."""
+    """An empty folder for the client's own files."""
     work: Path
-    """Where Packetgate's tools read and write; it holds FILES."""
+    """The working folder of Packetgate's tools; it contains FILES."""
     installed: Path
-    """Where the client is installed; another run may find it there."""
+    """The folder of the installed client; a later run may use it again."""
     model: ScriptedModel
 
     @contextmanager
     def packetgate(self, *words: str, ready: str) -> Iterator[str]:
-        """Run a command of Packetgate until the context ends, and give what its log says of `ready`, a pattern.
+        """Run a command of Packetgate until the context ends, and yield the match of the pattern `ready` in its log.
 
         Raises:
             InputError: the command ended, or was not ready in time.
@@ -59,12 +59,12 @@ class Place:
 
     @contextmanager
     def serve(self) -> Iterator[str]:
-        """Run `packetgate serve` with writes on, and give its base URL."""
+        """Run `packetgate serve` with writes on, and yield its base URL."""
         with self.packetgate("serve", "--port", "0", "--allow-writes", ready=r"http://\S+/v1") as url:
             yield url
 
     def sessions(self) -> int:
-        """Return how many conversations Packetgate keeps: a background prompt must begin none."""
+        """Return the number of stored conversations: a background prompt must not start one."""
         with closing(sqlite3.connect(f"file:{self.folder / 'home' / 'packetgate.db'}?mode=ro", uri=True)) as database:
             return int(database.execute("SELECT count(DISTINCT thread_id) FROM checkpoints").fetchone()[0])
 
@@ -79,7 +79,7 @@ def running(
     ready: str,
     within: float = READY_S,
 ) -> Iterator[str]:
-    """Run a server until the context ends, and give what its log says of `ready`, a pattern.
+    """Run a server until the context ends, and yield the match of the pattern `ready` in its log.
 
     Raises:
         InputError: the server ended, or was not ready in time.
@@ -105,10 +105,10 @@ def running(
 
 
 def run(command: Sequence[str], folder: Path, variables: Mapping[str, str], within: float = 180) -> str:
-    """Run a program to its end, and return what it printed.
+    """Run a program to its end, and return its output.
 
     Raises:
-        InputError: it failed, or took longer than `within` seconds.
+        InputError: the program failed, or took longer than `within` seconds.
     """
     try:
         done = subprocess.run(
@@ -129,16 +129,16 @@ def run(command: Sequence[str], folder: Path, variables: Mapping[str, str], with
 
 
 def free_port() -> int:
-    """Return a port of this machine that nobody listens on."""
+    """Return a free port of this machine."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 
 
 def from_npm(package: str, folder: Path) -> str:
-    """Install a package of npm into a folder, unless it is there, and return its version.
+    """Install an npm package into a folder unless it is installed, and return its version.
 
     Raises:
-        UnavailableError: there is no npm, or it fails.
+        UnavailableError: npm is missing or fails.
     """
     manifest = folder / "node_modules" / package / "package.json"
     if not manifest.exists():
@@ -156,10 +156,10 @@ def from_npm(package: str, folder: Path) -> str:
 
 
 def from_pypi(package: str, folder: Path, *install: str) -> str:
-    """Install a package of PyPI into an environment of its own, unless it is there, and return its version.
+    """Install a PyPI package into its own environment unless it is installed, and return its version.
 
     Raises:
-        UnavailableError: it cannot be installed.
+        UnavailableError: the package cannot be installed.
     """
     python = folder / "bin" / "python"
     if not python.exists():

@@ -1,1 +1,1 @@
-"""Plain everyday requests, played through the front door on real servers, with outcomes that are checked."""
+"""Play plain everyday requests on real servers through Packetgate's turns, and check their outcomes."""

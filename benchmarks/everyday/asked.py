@@ -1,4 +1,4 @@
-"""The requests, and what is expected of each: one JSON object a line."""
+"""Read the requests and their expected outcomes: one JSON object per line."""
 
 import json
 from collections.abc import Iterable
@@ -15,17 +15,17 @@ ServerName = Literal["builtin", "filesystem", "git", "time", "memory", "sqlite",
 SERVERS: tuple[ServerName, ...] = get_args(ServerName)
 
 Text = str | list[str]
-"""A text that must stand somewhere, in any case; of a list, one of them."""
+"""A text that must occur, ignoring case; of a list, at least one."""
 
 
 class Row(BaseModel):
-    """A part of a request's line, strictly as described."""
+    """A part of a request's line; unknown fields are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
 class FileExpected(Row):
-    """What a file must be afterwards."""
+    """Expected state of a file."""
 
     exactly: str | None = Field(default=None, alias="is")
     has: list[Text] = []
@@ -33,29 +33,29 @@ class FileExpected(Row):
 
 
 class QueryExpected(Row):
-    """What a query of the database must return afterwards."""
+    """Expected result of a database query."""
 
     query: str
     rows: list[list[Any]]
 
 
 class GitExpected(Row):
-    """What `git` must say afterwards."""
+    """Expected output of a `git` command."""
 
     command: str
-    """What follows `git`, for example `log -1 --format=%s`."""
+    """The arguments, for example `log -1 --format=%s`."""
     has: list[Text] = []
     lacks: list[str] = []
 
 
 class Expected(Row):
-    """What must hold after the last message. What of the world is not named may not have changed."""
+    """Expected state after the last message. Everything that is not named must be unchanged."""
 
     answer: list[Text] = []
-    """What the last answer must say; of one that asks, the question."""
+    """Texts of the last answer, or of the question if the turn ends in one."""
     answer_lacks: list[str] = []
     files: dict[str, FileExpected | None] = {}
-    """By path; None: there is no such file."""
+    """Expected files by path; None: the file does not exist."""
     sql: list[QueryExpected] = []
     memory: list[Text] = []
     memory_lacks: list[str] = []
@@ -63,13 +63,13 @@ class Expected(Row):
     asks: bool = False
     """Whether the turn must end in a question, without a call."""
     calls: int | None = None
-    """How many calls may be made; None: any number."""
+    """Maximum number of calls; None: any number."""
     unchanged: bool = False
-    """Says aloud that nothing may change, which holds anyway where nothing else is named."""
+    """States that nothing may change; this also holds if no change is named."""
 
 
 class Asked(Row):
-    """One request: what is said, in what company of servers, and what must come of it."""
+    """One request: its messages, its servers, and its expected outcome."""
 
     id: str = Field(min_length=1)
     servers: list[ServerName] = Field(min_length=1)
@@ -79,15 +79,15 @@ class Asked(Row):
 
     @property
     def company(self) -> tuple[ServerName, ...]:
-        """The servers, each once, in one order."""
+        """Names of the servers, without repeats, in the order of SERVERS."""
         return tuple(name for name in SERVERS if name in self.servers)
 
 
 def read_asked(paths: Iterable[Path] = ()) -> list[Asked]:
-    """Read the requests of these files, or of all that are kept here.
+    """Return the requests of these files, or of all files in this folder.
 
     Raises:
-        InputError: a file cannot be read, a line is no request, or two have one id.
+        InputError: a file cannot be read, a line is not a request, or two requests have the same id.
     """
     asked: dict[str, Asked] = {}
     for path in paths or sorted(FOLDER.glob("*.jsonl")):

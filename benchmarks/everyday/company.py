@@ -1,4 +1,4 @@
-"""How each server is started, and sessions over some of them: the real hub, graph and database."""
+"""Start the servers, and open sessions on some of them with the real hub, graph and database."""
 
 import shutil
 import sys
@@ -22,11 +22,11 @@ from packetgate.toolsets.servers.config import McpConfig, ServerConfig
 from packetgate.toolsets.servers.hub import McpHub
 
 PATIENCE_S = 240.0
-"""Longest wait for servers that have to be installed first."""
+"""Longest wait, in seconds, for servers that must be installed first."""
 
 
 def server(name: ServerName, world: World) -> dict[str, Any]:
-    """Return a server's entry as a user's mcp.json would have it, started in the world's folder.
+    """Return a server's entry as in a user's mcp.json; the server starts in the world's folder.
 
     Raises:
         InputError: the program that starts it is not installed.
@@ -56,12 +56,12 @@ def _uvx(*words: str) -> dict[str, Any]:
 def _program(name: str) -> str:
     found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
     if found is None:
-        raise InputError(f"`{name}` is not installed, which starts one of the servers: leave these out by --servers")
+        raise InputError(f"`{name}` is not installed, and a server needs it: leave that server out with --servers")
     return found
 
 
 class Company:
-    """A hub that stays open over many requests."""
+    """A hub that stays open for many requests."""
 
     def __init__(self, hub: McpHub, settings: Settings, deciders: Deciders) -> None:
         self.hub = hub
@@ -70,7 +70,7 @@ class Company:
 
     @asynccontextmanager
     async def sessions(self) -> AsyncIterator[Sessions]:
-        """Open sessions that remember nothing of other requests."""
+        """Open sessions without the memory of other requests."""
         home = self._settings.home / new_id()
         settings = self._settings.model_copy(update={"home": home})
         async with open_checkpointer(settings) as checkpointer, open_store(settings) as store:
@@ -82,10 +82,10 @@ class Company:
 
 @asynccontextmanager
 async def opened(names: Sequence[ServerName], world: World, home: Path, deciders: Deciders) -> AsyncIterator[Company]:
-    """Start these servers, with what decides over their tools.
+    """Start these servers, with the deciders of their turns.
 
     Raises:
-        InputError: one does not start.
+        InputError: a server does not start.
     """
     preferences = home / "packetgate.toml"
     preferences.touch()
@@ -100,4 +100,4 @@ async def opened(names: Sequence[ServerName], world: World, home: Path, deciders
 def _check(problems: Iterable[str]) -> None:
     told = "; ".join(problems)
     if told:
-        raise InputError(f"not all servers are there: {told}")
+        raise InputError(f"some servers did not start: {told}")

@@ -1,4 +1,4 @@
-"""One request played by a model with plain tool calling: it is shown all tools, and every call that it writes runs."""
+"""Play a request with plain tool calling: the model sees all tools, and every call that it writes runs."""
 
 from time import perf_counter
 from typing import Any
@@ -15,16 +15,16 @@ from packetgate.toolsets.servers.hub import McpHub
 
 TEMPERATURE = 0.15
 LONGEST = 400
-"""Tokens that one answer may take."""
+"""Maximum number of tokens of an answer."""
 MOST_ROUNDS = 6
-"""Answers with calls in a turn: more than any request needs."""
+"""Maximum number of answers with calls in a turn; no request needs so many."""
 
 
 async def played_plainly(hub: McpHub, model: Model, request: Request, site: str) -> Played:
-    """Say what the request says, message by message, and run what the model calls.
+    """Send the request's messages to the model, run its calls, and return the outcome.
 
     Raises:
-        DecisionError: the model cannot be asked.
+        DecisionError: the model does not answer.
     """
     tools = (await hub.catalogue()).values()
     options = model.sampling(temperature=TEMPERATURE) | {"max_tokens": LONGEST}

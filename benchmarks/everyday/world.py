@@ -1,4 +1,4 @@
-"""The world that requests are about: a folder under git, a database, a memory, a small site on loopback."""
+"""Provide the world of the requests: a folder under git, a database, a memory, and a small site on loopback."""
 
 import json
 import os
@@ -19,27 +19,27 @@ from packetgate.state.errors import InputError
 
 FOLDER = Path(__file__).parent / "world"
 SQL, MEMORY, SITE, COMMITS = APART = ("shop.sql", "memory.jsonl", "site", "commits.json")
-"""What of the folder is not one of the files."""
+"""Entries of the folder that do not belong to the files."""
 FIRST = "First files"
 """The message of the first commit, which adds all files."""
 GIT = ".git/"
 LEFT_ASIDE = frozenset({".git", "__pycache__"})
-"""Folders that are no files of the user's: git is asked itself, and Python leaves its own behind."""
+"""Folders that do not belong to the user's files: git's state is read with git, and Python writes its own folder."""
 
 
 @dataclass(frozen=True)
 class State:
-    """All that a request could have changed."""
+    """Everything that a request can change."""
 
     files: dict[str, bytes]
-    """By path; a folder's path ends in a slash."""
+    """Content by path; a folder's path ends in a slash."""
     tables: str
     memory: str
     commits: str
-    """Branches and what they point at, what is checked out, and what is staged."""
+    """Branches with their commits, the checked-out branch, and the staged files."""
 
     def changed_files(self, since: "State") -> set[str]:
-        """Return the paths of what was made, changed or removed; folders made for a file are not counted."""
+        """Return the paths that were created, changed or removed, without folders that were created for a file."""
         paths = {
             path for path in self.files.keys() | since.files.keys() if self.files.get(path) != since.files.get(path)
         }
@@ -49,10 +49,10 @@ class State:
 
 
 class World:
-    """A place on disk that can be put back to how it was."""
+    """A folder on disk that can be reset to its initial state."""
 
     def __init__(self, place: Path, site: str) -> None:
-        """`place` is an empty folder, `site` the address at which the pages are served."""
+        """`place`: an empty folder; `site`: the address of the served pages."""
         place = place.resolve()
         self.site = site
         self.root = place / "files"
@@ -73,7 +73,7 @@ class World:
         self.before = self.state()
 
     def reset(self) -> None:
-        """Put everything back. The folder itself stays: servers have it open."""
+        """Restore the initial state. The folder itself stays, because servers have it open."""
         for one in self.root.iterdir():
             shutil.rmtree(one) if one.is_dir() and not one.is_symlink() else one.unlink()
         shutil.copytree(self._kept / "files", self.root, symlinks=True, dirs_exist_ok=True)
@@ -81,7 +81,7 @@ class World:
             shutil.copy2(self._kept / path.name, path)
 
     def state(self) -> State:
-        """Return how everything stands."""
+        """Return the current state."""
         found = sorted(path for path in self.root.rglob("*") if not LEFT_ASIDE & {*path.relative_to(self.root).parts})
         files = {
             path.relative_to(self.root).as_posix() + ("/" if path.is_dir() else ""): b""
@@ -96,21 +96,21 @@ class World:
         return State(files, tables, memory, "\n".join(commits))
 
     def inside_git(self, path: str) -> bytes | None:
-        """Return what a file of git's own holds; None where there is none."""
+        """Return the content of a file in `.git`; None if there is no such file."""
         file = self.root / path
         return file.read_bytes() if file.is_file() else None
 
     def rows(self, query: str) -> list[list[Any]]:
-        """Return what a query of the database gives.
+        """Return the rows of a database query.
 
         Raises:
-            sqlite3.Error: it cannot be run.
+            sqlite3.Error: the query fails.
         """
         with closing(sqlite3.connect(self.database)) as database:
             return [[*row] for row in database.execute(query)]
 
     def git(self, command: str, **variables: str) -> str:
-        """Return what git prints, errors included. No settings of the machine's or the user's count."""
+        """Return git's output, errors included. Settings of the machine and the user do not apply."""
         env = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, **variables}
         words = ["git", *shlex.split(command)]
         ran = subprocess.run(words, cwd=self.root, env=env, capture_output=True, text=True, check=False)
@@ -141,7 +141,7 @@ class World:
 
 
 def _spelled(lines: str) -> str:
-    """Return lines of JSON as servers in JavaScript and in Python would spell them, one after the other."""
+    """Return lines of JSON, alternately as JavaScript and as Python write them."""
     kept = [json.loads(line) for line in lines.splitlines() if line.strip()]
     spellings: tuple[tuple[str, str], ...] = ((",", ":"), (", ", ": "))
     return "\n".join(json.dumps(one, ensure_ascii=False, separators=signs) for signs in spellings for one in kept)
@@ -149,7 +149,7 @@ def _spelled(lines: str) -> str:
 
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: Any) -> None:
-        """Print nothing."""
+        """Drop the log message."""
 
 
 @contextmanager

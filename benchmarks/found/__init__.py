@@ -1,1 +1,1 @@
-"""Inputs that were found to fail, tried again."""
+"""Try inputs that failed in earlier versions again."""

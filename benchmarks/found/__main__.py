@@ -1,7 +1,7 @@
-"""`python -m benchmarks.found FOLDER`: tries inputs that were found to fail, and prints how many go right now.
+"""`python -m benchmarks.found FOLDER`: try inputs that failed in earlier versions, and print how many pass.
 
-FOLDER holds files of JSON Lines, named after `CHECKS`, whose rows say what is right. The public tools are read from the
-data sets, which PACKETGATE_DATA names.
+FOLDER has JSON Lines files with the names in `CHECKS`; each row states the expected outcome. The public tools are read
+from the folder of data sets in PACKETGATE_DATA.
 """
 
 import argparse
@@ -54,7 +54,7 @@ VALUES: tuple[Any, ...] = (
     *("2024", "https://a.example", "a", "abc", "ABC", "{{a}}", "\U0001f600", "\u4e00", "\x01", "AKIA"),
     *(1, 0.5, True, {"k": "a"}, {}, ["a"], [], None),
 )
-"""What a parameter is given, until a call fits."""
+"""Values that are tried for a parameter until the call is valid."""
 
 TEXT, READ_HINT = {"type": "string"}, {"readOnlyHint": True}
 _NOT_MADE = re.compile(r"\[Not (?:made|looked up|done): |cannot be read")
@@ -63,18 +63,18 @@ Rows = list[dict[str, Any]]
 
 
 async def answers(rows: Rows) -> Iterator[bool]:
-    """Return whether each answer is shown unchanged, with nothing counted as markup."""
+    """Return whether each answer is shown unchanged, and no part of it counts as markup."""
     cleaned = [(strip_markup(row["text"]), row["text"]) for row in rows]
     return iter([clean.text == text and not clean.violations for clean, text in cleaned])
 
 
 async def mcp_json(rows: Rows) -> Iterator[bool]:
-    """Return whether the good server of each file is there."""
+    """Return whether the valid server of each file is configured."""
     return iter([await _has_good_server(row["text"]) for row in rows])
 
 
 async def schemas(rows: Rows) -> Iterator[bool]:
-    """Return whether the tool with each schema is offered, and a call of it that fits runs."""
+    """Return whether the tool with each schema is offered, and a valid call of it runs."""
     with tempfile.TemporaryDirectory() as folder:
         kept = Path(folder, "schemas.json")
         await asyncio.to_thread(kept.write_text, json.dumps({row["name"]: row["schema"] for row in rows}))
@@ -86,12 +86,12 @@ async def schemas(rows: Rows) -> Iterator[bool]:
 
 
 async def risk_shapes(rows: Rows) -> Iterator[bool]:
-    """Return whether each call is known to be more than a read."""
+    """Return whether each call has a higher risk than a read."""
     return iter([_is_no_read(row, row["call"]) for row in rows])
 
 
 async def risk_public(rows: Rows) -> Iterator[bool]:
-    """Return the same of calls of public tools."""
+    """Return whether each call of a public tool has a higher risk than a read."""
     tools: dict[str, dict[str, Any]] = {}
     for catalogue in {row["catalogue"] for row in rows}:
         path = Path(os.environ["PACKETGATE_DATA"], catalogue, "tools.jsonl")
@@ -101,54 +101,54 @@ async def risk_public(rows: Rows) -> Iterator[bool]:
 
 
 async def arguments(rows: Rows) -> Iterator[bool]:
-    """Return whether each call reaches its server with the arguments that are right, or is refused where that is."""
+    """Return whether each call reaches its server with the expected arguments, or is refused if that is expected."""
     return iter([_arguments(row) in row["right"] for row in rows])
 
 
 async def broken(rows: Rows) -> Iterator[bool]:
-    """Return whether each call is read as it was meant, from the message of a LangChain model."""
+    """Return whether each call in a LangChain model's message is read as expected."""
     return iter([_written(row) == row["right"] for row in rows])
 
 
 async def version(rows: Rows) -> Iterator[bool]:
-    """Return whether each server that refuses our version is connected with the one that is right, or not at all."""
+    """Return whether each server that refuses our version is connected with the expected version, or not at all."""
     return iter([await _version(row) == row["right"] for row in rows])
 
 
 async def fences(rows: Rows) -> Iterator[bool]:
-    """Return whether each part of a long answer is short and has its code blocks closed, and no letter is lost."""
+    """Return whether each part of a long answer is short and closes its code blocks, and no letter is lost."""
     return iter([_is_split_well(row["text"]) for row in rows])
 
 
 async def clock(rows: Rows) -> Iterator[bool]:
-    """Return whether the prompt of each request has the date and the time zone."""
+    """Return whether the prompt of each request contains the date and the time zone."""
     prompts = [await prompt_of(row["request"]) for row in rows]
     return iter([bool(re.search(rf"{datetime.now():%Y-%m-%d}.*UTC[+-]\d\d:\d\d", one)) for one in prompts])
 
 
 async def ids(rows: Rows) -> Iterator[bool]:
-    """Return whether each call of a step is asked about and, once approved, runs once and has its own result."""
+    """Return whether each call of a step is asked about, and after approval runs once and has its own result."""
     outcomes = [await call_lamps(row["calls"]) for row in rows]
     return iter([asked == ran == len(row["calls"]) for row, (asked, ran) in zip(rows, outcomes, strict=True)])
 
 
 async def deep(rows: Rows) -> Iterator[bool]:
-    """Return whether each nested argument leaves the risk of its tool as it is."""
+    """Return whether each nested argument leaves the risk of its tool unchanged."""
     return iter([_deep_risk(row) == row["right"] for row in rows])
 
 
 async def host(rows: Rows) -> Iterator[bool]:
-    """Return whether each argument of a read asks after a result only if it names a host."""
+    """Return whether each argument of a read causes a question after a result only if it names a host."""
     return iter([_asks_about(row["value"]) == (row["right"] == "asks") for row in rows])
 
 
 async def flow(rows: Rows) -> Iterator[bool]:
-    """Return whether each call that would carry data outside is flagged."""
+    """Return whether each call that would send data outside is flagged."""
     return iter([_is_flow_flagged(row) == (row["right"] == "flagged") for row in rows])
 
 
 async def policy(rows: Rows) -> Iterator[bool]:
-    """Return whether a deny rule with each pattern holds for the value, or an allow rule does not."""
+    """Return whether a deny rule with each pattern matches the value, or an allow rule does not."""
     return iter(
         [
             may_fit(row["value"], row["pattern"])
@@ -160,33 +160,33 @@ async def policy(rows: Rows) -> Iterator[bool]:
 
 
 async def leaked(rows: Rows) -> Iterator[bool]:
-    """Return whether each call in a text is made after a native one, or named in the answer as not made."""
+    """Return whether each call in a text runs after a native call, or the answer names it as not made."""
     return iter([await _is_read_after_native(row) for row in rows])
 
 
 async def withdrawn(rows: Rows) -> Iterator[bool]:
-    """Return whether the answer after each text with a call is said once, streamed and whole, and none is withdrawn."""
+    """Return whether the answer after each text with a call appears once, streamed and whole, and is not withdrawn."""
     ways = [*product((ScriptedTexts, StreamedTexts), ("What is the weather in Paris?", "Now Paris please"))]
     return iter([all([await _is_said_once(row, *way) for way in ways]) for row in rows])
 
 
 async def people(rows: Rows) -> Iterator[bool]:
-    """Return whether each correction, follow-up and remark ends as the row says, without a model."""
+    """Return whether each correction, follow-up and remark has the expected outcome without a model."""
     return iter([await talks.ends_well(row, row["project"]) for row in rows])
 
 
 async def side(rows: Rows) -> Iterator[bool]:
-    """Return whether a request while a question is open has both: its answer, and the question."""
+    """Return whether a request during an open question gets its answer, and the question is repeated."""
     return iter([await talks.answers_beside(row["open"], row["then"]) for row in rows])
 
 
 async def grants(rows: Rows) -> Iterator[bool]:
-    """Return whether no text is an order of a mail to an address in it, also if the mail repeats words of the text."""
+    """Return whether no text counts as an order to send a mail to an address in it, even if the mail repeats words."""
     return iter([not any(_is_order(row["text"], address) for address in addresses_in(row["text"])) for row in rows])
 
 
 async def declared_reads(rows: Rows) -> Iterator[bool]:
-    """Return whether the arguments of each call of a declared read are known to do more."""
+    """Return whether the arguments of each call of a declared read raise its risk."""
     return iter([_declared_risk(row["tool"], row["arguments"]) in row["right"] for row in rows])
 
 
@@ -354,7 +354,7 @@ def _is_flow_flagged(row: dict[str, Any]) -> bool:
 
 
 def _is_flagged(tool: str, params: dict[str, Any], words: str, earlier: tuple[PacketCall, ...] = ()) -> bool:
-    """Return whether a read of text parameters is flagged, after the user's words, a diary, and other calls."""
+    """Return whether a read with text parameters is flagged after the user's words, a diary, and other calls."""
     schema = {"type": "object", "properties": dict.fromkeys(params, TEXT)}
     listed = Tool(name=tool, description="", input_schema=schema, annotations=ToolAnnotations(read_only_hint=True))
     result = ToolResult(success=True, output="The alarm code of the shop is 1742")
@@ -385,7 +385,7 @@ async def _try(folder: Path) -> int:
 
 
 def main() -> None:
-    """Try all; the exit status is 1 where any goes wrong."""
+    """Try all inputs; the exit status is 1 if one fails."""
     parser = argparse.ArgumentParser(prog="benchmarks.found", description=__doc__)
     parser.add_argument("folder", type=Path)
     folder: Path = parser.parse_args().folder

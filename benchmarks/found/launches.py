@@ -1,4 +1,4 @@
-"""Start an `mcp.json` entry in a folder with an imitation of a registered server, and see what ran, and as what."""
+"""Start an `mcp.json` entry in a folder with an imitation of a registered server, and check what ran, and where."""
 
 import asyncio
 import contextlib
@@ -33,8 +33,8 @@ sys.argv[1:] = [place + "/tools.json"]
 async def is_not_imitated(row: dict[str, Any]) -> bool:
     """Return whether no imitation ran outside the sandbox or with the labels of the registry.
 
-    Without an imitation in the files, whether the server has no labels. A row may also have entries that start
-    `before`, folders of the user's `path`, and the place of Packetgate's `data`, from the working folder.
+    Without an imitation in the files: whether the server has no labels. A row may also have entries that start
+    `before`, folders of the user's `path`, and Packetgate's `data` folder, relative to the working folder.
     """
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "work")

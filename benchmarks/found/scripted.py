@@ -1,4 +1,4 @@
-"""Turns of a scripted model: what its prompt holds, and what becomes of the calls that it writes."""
+"""Run turns of a scripted model, and return its prompts and the outcomes of its calls."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from packetgate.state.events import StageStarted
 
 
 class ScriptedModel(BaseChatModel):
-    """Writes the script's calls in its first message, and then a text; keeps the prompts."""
+    """Writes the script's calls in its first message, then a text, and stores the prompts."""
 
     calls: list[ToolCall] = []
     prompts: list[str] = []
@@ -42,7 +42,7 @@ class ScriptedModel(BaseChatModel):
 
 
 async def prompt_of(request: str) -> str:
-    """Return the whole prompt that a router's model is given for a request."""
+    """Return the complete prompt of a router's model for a request."""
     model = ScriptedModel(prompts=[])
     with tempfile.TemporaryDirectory() as folder:
         async with create_router(model, root=folder) as router:
@@ -51,7 +51,7 @@ async def prompt_of(request: str) -> str:
 
 
 async def call_lamps(calls: list[tuple[str | None, str, dict[str, Any]]]) -> tuple[int, int]:
-    """Return how many calls of a step the middleware asks about, and how many then run once with an own result."""
+    """Return how many calls of a step the middleware asks about, and how many then run once with their own result."""
     ran: list[str] = []
 
     @tool
@@ -76,7 +76,7 @@ async def call_lamps(calls: list[tuple[str | None, str, dict[str, Any]]]) -> tup
 
 
 class ScriptedTexts(BaseChatModel):
-    """Answers with the messages of a script, in order; to a question whether a call is right with yes."""
+    """Answers with the messages of a script, in order; answers yes if asked whether a call is right."""
 
     script: list[AIMessage] = []
 
@@ -111,7 +111,7 @@ class StreamedTexts(ScriptedTexts):
 async def weather_turns(
     model: type[ScriptedTexts], script: list[AIMessage], requests: Sequence[str]
 ) -> tuple[list[str], str, str]:
-    """Return the cities whose weather a router's model reads, the last answer, and what a reader saw of its turn."""
+    """Return the cities whose weather a router's model reads, the last answer, and the streamed text of its turn."""
     cities: list[str] = []
     server = FastMCP[Any]("s")
 

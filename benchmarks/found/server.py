@@ -1,6 +1,6 @@
-"""An MCP server on standard input and output, or over HTTP, whose tools have the schemas in a file of JSON.
+"""Serve MCP tools with the schemas of a JSON file, on standard input and output or over HTTP.
 
-It answers every call. It may refuse all protocol versions but some, as servers of other makers do.
+The server answers every call. It can refuse protocol versions, as some servers do.
 """
 
 import json
@@ -16,21 +16,21 @@ INFO = {"capabilities": {"tools": {}}, "serverInfo": {"name": "found", "version"
 
 
 class FoundServer:
-    """What the server answers."""
+    """The answers of the server."""
 
     def __init__(self, schemas: dict[str, Any], refusal: dict[str, Any] | None = None) -> None:
-        """`refusal` is what versions other than its `speaks` get: a JSON-RPC `error`, or HTTP `status` and `body`."""
+        """`refusal`: answer to versions other than its `speaks`, a JSON-RPC `error`, or HTTP `status` and `body`."""
         self._tools = [
             {"name": name, "description": "Take a value.", "inputSchema": one} for name, one in schemas.items()
         ]
         self._refusal = refusal or {}
 
     def refuses(self, version: str | None) -> bool:
-        """Whether the server does not speak a version, and says so."""
+        """Whether the server refuses a protocol version."""
         return bool(version and self._refusal and version != self._refusal["speaks"])
 
     def answer(self, message: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the answer to a message; None to a notification."""
+        """Return the answer to a message; None for a notification."""
         params, answered = message.get("params") or {}, {"jsonrpc": "2.0", "id": message.get("id")}
         match message.get("method"):
             case "initialize" if self.refuses(params["protocolVersion"]) and "error" in self._refusal:
@@ -84,7 +84,7 @@ class FoundServer:
 
 
 def main() -> None:
-    """Serve the schemas of the first argument's file until standard input ends. The second argument is a refusal."""
+    """Serve the schemas of the file in the first argument until standard input ends; the second is a refusal."""
     schemas: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")) if any(sys.argv[1:2]) else {}
     server = FoundServer(schemas, json.loads(sys.argv[2]) if sys.argv[2:] else None)
     for line in sys.stdin:

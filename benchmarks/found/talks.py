@@ -1,4 +1,4 @@
-"""What becomes of what people write after each other, without a model: corrections, follow-ups, small talk."""
+"""Run conversations without a model: corrections, follow-ups and small talk."""
 
 import asyncio
 import re
@@ -17,13 +17,13 @@ TALK = {
     "question about itself",
 }
 JUDGED = {CORRECTION, FOLLOW_UP, *TALK}
-"""The kinds of rows that can be judged from the calls and the answer."""
+"""Kinds of rows that the calls and the answer decide."""
 _PAIR = re.compile(r"(\w+)=(?:\"([^\"]*)\"|(\S+))")
 _NOTE = re.compile(r"\s*\([^)]*\)$")
 
 
 async def ends_well(row: Mapping[str, Any], project: Mapping[str, str]) -> bool:
-    """Return whether the last of a row's messages ends as the row says, in a project with these files."""
+    """Return whether the last message of a row has the expected outcome in a project with these files."""
     with tempfile.TemporaryDirectory() as folder:
         await asyncio.to_thread(_write, Path(folder), project)
         async with create_router(root=folder, settings={"allow_write_tools": True}) as router:
@@ -38,7 +38,7 @@ async def ends_well(row: Mapping[str, Any], project: Mapping[str, str]) -> bool:
 
 
 async def answers_beside(opening: str, then: str) -> bool:
-    """Return whether a turn beside an open question has both: the answer of its request, and the question."""
+    """Return whether a turn during an open question has the answer to its request, and repeats the question."""
 
     def cancel_order(order: str) -> str:
         """Cancel an order."""
@@ -62,7 +62,7 @@ def _write(folder: Path, project: Mapping[str, str]) -> None:
 
 
 def _last_calls(turn: Turn) -> list[dict[str, Any]]:
-    """Return the arguments of the calls that the turn asks about; otherwise, of those that ran."""
+    """Return the arguments of the calls that the turn asks about, or else of the calls that ran."""
     if turn.question is not None:
         return [params for _, params in turn.question.calls]
     routing = turn.packet.tool_routing

@@ -1,1 +1,1 @@
-"""Can the gate be trusted?"""
+"""Measure the gate's confidence against the correctness of calls."""

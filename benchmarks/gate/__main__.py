@@ -1,9 +1,8 @@
-"""Whether the gate can be trusted: confidence beside correctness, and what moves with the threshold.
+"""Measure the gate: compare its confidence with correctness, and show the effect of the threshold.
 
-Without DATA: requests of our own. With DATA, or where PACKETGATE_DATA names it: some of BFCL's. Each is routed twice:
-as Packetgate does (by reflexes, or by the models of PACKETGATE_LITE and PACKETGATE_PRIME), and with a careless selector
-in front of the same review. A call is right when its tool is one that the label names; arguments are not judged, and
-nothing is run.
+Without DATA, the requests are our own. With DATA or PACKETGATE_DATA, they are a sample of BFCL. Each request is routed
+twice: by Packetgate (with reflex, or the models of PACKETGATE_LITE and PACKETGATE_PRIME), and by a careless selector in
+front of the same review. A call is right if the label names its tool. Arguments are not judged, and no call runs.
 """
 
 import argparse
@@ -23,11 +22,11 @@ from packetgate.lab.fitting import calibration_error, reliability
 from packetgate.state.errors import InputError, ModelError
 
 SHOWN = (0.0, 0.3, 0.5, 0.65, 0.7, 0.75, 0.9, 1.0)
-"""The thresholds that people are shown."""
+"""The thresholds in the readable output."""
 
 
 def show(name: str, runs: Sequence[Run], *, as_json: bool) -> None:
-    """Print what was found."""
+    """Print the figures."""
     for selector in get_args(Selector):
         chosen = [run for run in runs if run.selector == selector]
         if as_json:
@@ -68,15 +67,15 @@ def _lines(runs: Sequence[Run]) -> list[str]:
 
 
 def main() -> None:
-    """Read the command line, route, print."""
+    """Run the benchmark from the command line."""
     named = os.environ.get("PACKETGATE_DATA")
     parser = argparse.ArgumentParser(
         prog="benchmarks.gate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("data", type=Path, nargs="?", default=Path(named) if named else None, help="the data sets")
-    parser.add_argument("--record", type=Path, metavar="FILE", help="route our own requests, and keep the runs there")
-    parser.add_argument("--runs", type=Path, metavar="FILE", help="show runs that were kept; nothing is routed")
-    parser.add_argument("--json", action="store_true", help="print JSON, one line a selector")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="route our own requests, and store the runs")
+    parser.add_argument("--runs", type=Path, metavar="FILE", help="show stored runs, and route nothing")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line per selector")
     given = parser.parse_args()
     try:
         if given.runs:

@@ -1,4 +1,4 @@
-"""Figures on recorded runs: how far confidence can be believed, and what a threshold lets through."""
+"""Compute figures of recorded runs: the calibration of confidence, and the calls that pass a threshold."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,27 +12,27 @@ THRESHOLD = RoutingContext().confidence_threshold
 THRESHOLDS = tuple(step / 20 for step in range(21))
 
 Judge = Literal["selection", "review"]
-"""Whose confidence."""
+"""The stage whose confidence is measured."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """What a threshold lets through."""
+    """The calls that pass a threshold."""
 
     threshold: float
     coverage: float
-    """The share of all requests whose call passes, from 0 to 1."""
+    """Share of all requests whose call passes, from 0 to 1."""
     precision: float | None
-    """The share of those that chose a right tool; None where none passes."""
+    """Share of the passing calls with a right tool; None if no call passes."""
 
 
 def judged(runs: Sequence[Run], judge: Judge) -> list[tuple[float, bool]]:
-    """Return how sure the judge was of each run that made calls, and whether they were right."""
+    """Return the judge's confidence in each run with calls, and whether the calls were right."""
     return [(run.confidence(judge), run.right) for run in runs if run.chosen]
 
 
 def sweep(runs: Sequence[Run], judge: Judge = "review", thresholds: Sequence[float] = THRESHOLDS) -> list[Point]:
-    """Return what each threshold would let through."""
+    """Return the passing calls for each threshold."""
     points = []
     for threshold in thresholds:
         passed = [run for run in runs if run.chosen and run.confidence(judge) >= threshold]
@@ -42,10 +42,10 @@ def sweep(runs: Sequence[Run], judge: Judge = "review", thresholds: Sequence[flo
 
 
 def outcomes(runs: Sequence[Run]) -> dict[str, tuple[int, int]]:
-    """Return how many runs ended how at the default threshold: (rightly, wrongly) by outcome.
+    """Return the number of right and wrong runs by outcome, at the default threshold.
 
-    It is right to pass a right tool, to hold back a wrong one, to call nothing where no tool fits, and to ask for what
-    a tool needs where one does.
+    A run is right if it passes a right tool, stops a wrong tool, makes no call if no tool fits, or asks for a missing
+    argument if a tool fits.
     """
     counted = Counter((run.outcome, _ended_well(run)) for run in runs)
     return {name: (counted[name, True], counted[name, False]) for name in sorted({run.outcome for run in runs})}

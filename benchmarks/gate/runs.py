@@ -1,4 +1,4 @@
-"""Labelled requests on the real graph, stopped at the gate: what was chosen, how sure it was, and what came of it."""
+"""Route labelled requests through the real graph up to the gate, and record selection, confidence and outcome."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
@@ -25,35 +25,35 @@ from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 
 Outcome = Literal["passed", "asked", "skipped", "unclear", "no call"]
-"""A call passed the gate, waits for the user's word, or was skipped. Unclear: the user is asked what a tool needs."""
+"""A call passed the gate, waits for the user, or was skipped. Unclear: the user is asked for a missing argument."""
 
 Selector = Literal["packetgate", "careless"]
-"""Who selects: Packetgate's own, or one who calls a tool whatever the request."""
+"""The selector: Packetgate's own, or a careless selector that calls a tool for every request."""
 
 
 class Run(Section):
-    """One request, as far as the gate."""
+    """The record of one request, up to the gate."""
 
     selector: Selector
     request: str
     wanted: tuple[str, ...]
-    """Each of these would do; empty: no tool fits."""
+    """Tools that are right; empty: no tool fits."""
     chosen: tuple[str, ...] = ()
     risk: Risk = Risk.READ
-    """Of what was chosen; of several calls, the worst."""
+    """Risk of the selected calls; the highest of several."""
     outcome: Outcome = "no call"
     selection: Confidence = 0.0
-    """The selection's confidence; of several calls, the least."""
+    """The selection's confidence; the lowest of several calls."""
     review: Confidence = 0.0
-    """The review's confidence, which is what the gate reads; of several calls, the least."""
+    """The review's confidence, which the gate reads; the lowest of several calls."""
 
     @property
     def right(self) -> bool:
-        """Whether only tools were chosen that the label names. Arguments are not judged."""
+        """Whether the label names all selected tools. Arguments are not judged."""
         return bool(self.chosen) and set(self.chosen) <= set(self.wanted)
 
     def confidence(self, judge: Literal["selection", "review"]) -> float:
-        """Return whose confidence is asked for."""
+        """Return the confidence of a stage."""
         return self.selection if judge == "selection" else self.review
 
 
@@ -71,7 +71,7 @@ async def measure(requests: Sequence[Labelled]) -> list[Run]:
 
 
 async def routed(requests: Iterable[Labelled], deciders: Deciders, selector: Selector) -> AsyncIterator[Run]:
-    """Yield what becomes of each request at the gate, with every setting at its default. No tool is called."""
+    """Yield the record of each request at the gate, with default settings. No tool is called."""
     shelf = Shelf(Catalogue())
     if selector == "careless":
         deciders = replace(deciders, intent=needing_a_tool, selector=select_carelessly)
@@ -90,7 +90,7 @@ async def routed(requests: Iterable[Labelled], deciders: Deciders, selector: Sel
 
 
 def run_of(selector: Selector, asked: Labelled, packet: CognitionPacket) -> Run:
-    """Return the record of a packet that stands at the gate, or never came to it."""
+    """Return the record of a packet at the gate, or of a packet that did not reach it."""
     run = Run(selector=selector, request=asked.text, wanted=tuple(sorted(asked.wanted)))
     if packet.tool_routing is None:
         return run
@@ -109,15 +109,15 @@ def run_of(selector: Selector, asked: Labelled, packet: CognitionPacket) -> Run:
 
 
 def write_runs(path: Path, runs: Iterable[Run]) -> None:
-    """Keep runs as JSON Lines."""
+    """Store runs as JSON Lines."""
     path.write_text("".join(f"{run.model_dump_json()}\n" for run in runs), encoding="utf-8")
 
 
 def read_runs(path: Path) -> list[Run]:
-    """Read runs that were kept.
+    """Return stored runs.
 
     Raises:
-        InputError: the file cannot be read, or holds something else.
+        InputError: the file cannot be read, or does not contain runs.
     """
     try:
         return [Run.model_validate_json(line) for line in path.read_text(encoding="utf-8").splitlines()]

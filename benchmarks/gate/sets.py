@@ -1,4 +1,4 @@
-"""Labelled requests for the gate: our own, and those of BFCL where its files are at hand."""
+"""Read labelled requests for the gate: our own requests, and those of BFCL if its files are available."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -16,15 +16,15 @@ from packetgate.toolsets.servers.specs import spec_of
 OWN = Path(__file__).with_name("data")
 BFCL_FILES = ("multiple.jsonl", "live_multiple.jsonl", "irrelevance.jsonl")
 BFCL_EACH = 80
-"""How many requests of each file are taken, evenly spread."""
+"""Number of requests that are taken from each file, evenly spread."""
 
 _TYPES = {"dict": "object", "float": "number", "tuple": "array"}
-"""BFCL's names of types that JSON Schema calls otherwise."""
+"""Maps BFCL's names of types to those of JSON Schema."""
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """A request, the tools there are for it, and which of them are right."""
+    """A request, its tools, and the right tools among them."""
 
     text: str
     catalogue: Catalogue
@@ -33,7 +33,7 @@ class Labelled:
 
 
 def own_requests() -> list[Labelled]:
-    """Return requests and tools that were written for this benchmark. A fifth of them fits no tool."""
+    """Return requests and tools that were written for this benchmark. A fifth of the requests fits no tool."""
     catalogue = Catalogue(
         _spec(row["server"], row["name"], row["description"], row["input_schema"]) for row in _rows(OWN / "tools.jsonl")
     )
@@ -43,14 +43,14 @@ def own_requests() -> list[Labelled]:
 
 
 def bfcl(data: Path, each: int = BFCL_EACH) -> list[Labelled]:
-    """Return requests of the Berkeley Function Calling Leaderboard, each with its own few tools.
+    """Return requests of the Berkeley Function Calling Leaderboard, each with its own tools.
 
     Raises:
-        InputError: the folder of data sets does not hold them.
+        InputError: the folder of data sets does not contain them.
     """
     folder = data / "bfcl_v4"
     if not folder.is_dir():
-        raise InputError(f"{folder} is not there: give the folder of data sets, or let PACKETGATE_DATA name it")
+        raise InputError(f"{folder} does not exist: give the folder of data sets, or set PACKETGATE_DATA")
     return [one for name in BFCL_FILES for one in _of_file(folder, name, each)]
 
 
@@ -67,7 +67,7 @@ def _of_file(folder: Path, name: str, each: int) -> Iterable[Labelled]:
 
 
 def _spread(rows: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
-    """Return `count` rows from all over the file, or all where there are fewer."""
+    """Return `count` rows, evenly spread over the file, or all rows if there are fewer."""
     return [rows[at * len(rows) // count] for at in range(count)] if count < len(rows) else list(rows)
 
 
@@ -79,7 +79,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _spec(server: str, name: str, description: str, schema: dict[str, Any]) -> ToolSpec:
-    """Return the tool as an unknown server would list it: its risk is read from its name."""
+    """Return the tool as a tool of an unknown server: its risk is rated by its name."""
     return spec_of(server, Tool(name=name, description=description, input_schema=schema), trusted=False)
 
 

@@ -1,1 +1,1 @@
-"""Calls of an MCP tool: through the hub, the official SDK, and LangChain's adapters."""
+"""Measure calls of an MCP tool: through the hub, the official SDK, and LangChain's adapters."""

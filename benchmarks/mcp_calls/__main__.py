@@ -1,8 +1,8 @@
-"""A call of an MCP tool through the hub, beside the official SDK's session and LangChain's adapters.
+"""Compare a call of an MCP tool through the hub with the official SDK's session and LangChain's adapters.
 
-Each has a process of the same server, on standard input and output. `langchain.mcp` keeps its session open, as we do;
-langchain-mcp-adapters opens one for every call, as documented, or keeps one where it is told to. It wants an older SDK:
-it is installed from the registry into an environment of its own, and left out, with a word, where that cannot be had.
+Each side has its own process of the same server, on standard input and output. `langchain.mcp` keeps its session open,
+as the hub does. langchain-mcp-adapters opens a session for every call, as documented, or keeps one session if told to.
+It needs an older SDK, so it is installed into its own environment. If that fails, it is left out with a message.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ RUNS = 50
 WARM_UP = 5
 PATIENCE_S = 60.0
 FEW = 3
-"""Runs where every call starts a server."""
+"""Number of runs if every call starts a server."""
 AT_ONCE = {1: "one call", 32: "32 calls at once"}
 OURS, SDK = "packetgate", "the SDK's session"
 GOALS = {SDK: 1.2}
@@ -44,11 +44,11 @@ ARGUMENTS = {"text": "hello"}
 
 Call = Callable[[], Awaitable[object]]
 Ask = Callable[[str], Awaitable[float]]
-"""Tells langchain-mcp-adapters how many calls to make, and returns how long they took."""
+"""Lets langchain-mcp-adapters make a number of calls, and returns their duration."""
 
 
 async def ours(folder: Path, stack: AsyncExitStack) -> tuple[Call, Call]:
-    """Return a call through our hub, and one through the gate, which judges it and writes it down."""
+    """Return a call through our hub, and a call through the gate, which judges and journals it."""
     entry = {"command": sys.executable, "args": [SERVER], "trusted": True}
     (folder / "mcp.json").write_text(compact_json({"mcpServers": {"echo": entry}, "builtin": False}))
     config = load_config(folder / "mcp.json")
@@ -78,7 +78,7 @@ async def sdk(stack: AsyncExitStack) -> Call:
 
 
 async def langchain(stack: AsyncExitStack) -> Call:
-    """Return a call of a tool of LangChain's own adapter, which is held open."""
+    """Return a call of a tool of LangChain's own adapter, whose session stays open."""
     with suppress_langchain_beta_warning():
         from langchain.mcp import MCPAdapter
     target = {"mcpServers": {"echo": {"command": sys.executable, "args": [SERVER]}}}
@@ -88,10 +88,10 @@ async def langchain(stack: AsyncExitStack) -> Call:
 
 
 async def timed(call: Call, at_once: int) -> float:
-    """Return how long so many calls take together, in milliseconds.
+    """Return the duration of concurrent calls in milliseconds.
 
     Raises:
-        RuntimeError: one did not answer.
+        RuntimeError: a call was not answered.
     """
     started = time.perf_counter()
     answers = await asyncio.gather(*(call() for _ in range(at_once)))
@@ -103,10 +103,10 @@ async def timed(call: Call, at_once: int) -> float:
 
 @asynccontextmanager
 async def adapters(folder: Path) -> AsyncIterator[Ask]:
-    """Start langchain-mcp-adapters in a process of its own.
+    """Start langchain-mcp-adapters in its own process.
 
     Raises:
-        InputError: its environment cannot be made.
+        InputError: its environment cannot be created.
     """
     python = await asyncio.to_thread(make_environment, folder / "adapters", "langchain-mcp-adapters", ADAPTERS)
     process = await asyncio.create_subprocess_exec(
@@ -157,7 +157,7 @@ async def _measure(runs: int) -> list[Ratio]:
 
 
 def measure(runs: int = RUNS) -> Iterator[Ratio]:
-    """Yield the ratios."""
+    """Yield the ratios of call durations."""
     yield from asyncio.run(_measure(runs))
 
 

@@ -1,7 +1,7 @@
-"""langchain-mcp-adapters, in an environment of its own: `python adapters.py PYTHON SERVER`.
+"""Run langchain-mcp-adapters in its own environment: `python adapters.py PYTHON SERVER`.
 
-For each line `NUMBER` it makes so many calls at once, as its documentation does: each opens a session of its own. For
-`kept NUMBER` they go over one that stays open. What they took is told in milliseconds, a line each.
+For each input line `NUMBER`, it makes so many concurrent calls, each in its own session, as documented. For `kept
+NUMBER`, all calls use one open session. It prints the duration of each line's calls in milliseconds.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from langchain_mcp_adapters.tools import load_mcp_tools
 
 
 async def main(python: str, server: str) -> None:
-    """Serve until standard input ends."""
+    """Answer input lines until standard input ends."""
     client = MultiServerMCPClient({"echo": {"command": python, "args": [server], "transport": "stdio"}})
     async with client.session("echo") as session:
         tools: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The server that is called: the official SDK's, on standard input and output."""
+"""Serve the called tool with the official SDK's server, on standard input and output."""
 
 from mcp.server.mcpserver import MCPServer
 from mcp.types import ToolAnnotations

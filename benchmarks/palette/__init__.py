@@ -1,1 +1,1 @@
-"""Whether the tools needed are on the palette."""
+"""Measure how often the needed tools are on the palette."""

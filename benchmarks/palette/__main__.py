@@ -1,8 +1,8 @@
-"""Whether the tools a request needs are on the palette that the selection sees, its tokens, and the time it takes.
+"""Measure how often the needed tools are on the palette, the palette's tokens, and the time that it takes.
 
-Beside it: FastMCP's BM25 search transform, its best results in full within the same budget. Files are those of
-`benchmarks.ranking`; with --data, every set that is chosen on or only reported, of the folder of data sets, which
-PACKETGATE_DATA may name. What a tool may do and what access a request asks for is judged as in a turn without a model.
+For comparison, FastMCP's BM25 search transform shows its best results in full within the same budget. The files have
+the format of `benchmarks.ranking`; with --data or PACKETGATE_DATA, all sets for model choice or reports are measured.
+The risk of a tool and the access of a request are judged as in a turn without a model.
 """
 
 import argparse
@@ -35,15 +35,15 @@ USES: tuple[Use, ...] = ("choose", "report")
 WARM_UP = 3
 
 Choose = Callable[[str], Mapping[str, PaletteDetail]]
-"""From a request to the tools that a selection sees, and how."""
+"""Maps a request to the tools that selection sees, with their detail."""
 
 
 @dataclass
 class Figures:
-    """What one chooser reached, request by request."""
+    """Results of one chooser, request by request."""
 
     found: dict[PaletteDetail, list[float]] = field(default_factory=lambda: {"full": [], "brief": [], "name": []})
-    """The share of the tools needed that are shown so."""
+    """Shares of the needed tools that are shown with at least this detail."""
     sizes: list[int] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
     took_ms: list[float] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Figures:
 
 
 def packetgate(catalogue: Catalogue) -> Choose:
-    """Return Packetgate's palette, with every setting at its default."""
+    """Return a chooser with Packetgate's palette and default settings."""
 
     def choose(request: str) -> Mapping[str, PaletteDetail]:
         wanted = PaletteRequest(
@@ -76,7 +76,7 @@ def packetgate(catalogue: Catalogue) -> Choose:
 
 
 def fastmcp_in_full(catalogue: Catalogue) -> Choose:
-    """Return FastMCP's best results, each in full, as far as the same budget reaches."""
+    """Return a chooser with FastMCP's best results, each in full, within the same budget."""
     rank = fastmcp(list(catalogue.values()), DEFAULTS.palette_size)
 
     def choose(request: str) -> Mapping[str, PaletteDetail]:
@@ -93,7 +93,7 @@ def fastmcp_in_full(catalogue: Catalogue) -> Choose:
 
 
 def measure(choosers: Mapping[str, Choose], queries: Sequence[Query], catalogue: Catalogue) -> dict[str, Figures]:
-    """Put every request to every chooser in turn."""
+    """Run all choosers on every request, in turns."""
     figures = {name: Figures() for name in choosers}
     for query in queries[:WARM_UP]:
         for choose in choosers.values():
@@ -121,7 +121,7 @@ def _best_shown(names: frozenset[str], chosen: Mapping[str, PaletteDetail]) -> P
 
 
 def as_listed(tools: Mapping[str, ToolSpec]) -> Catalogue:
-    """Return a catalogue of tools with the risk that their own words speak of, as of servers that nobody trusts."""
+    """Return a catalogue with the risk of each tool by its own words, as for untrusted servers."""
     return Catalogue(
         replace(
             spec,
@@ -132,16 +132,16 @@ def as_listed(tools: Mapping[str, ToolSpec]) -> Catalogue:
 
 
 def main() -> None:
-    """Read the files, measure, print."""
+    """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.palette", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--tools", type=Path, nargs="+", help="the tools to find")
-    parser.add_argument("--queries", type=Path, nargs="+", help="requests and the tools they need")
-    parser.add_argument("--distractors", type=Path, nargs="+", default=[], help="more tools, which nobody needs")
-    parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="a folder of data sets")
-    parser.add_argument("--most", type=int, help="most requests a set, taken evenly from it")
-    parser.add_argument("--json", action="store_true", help="print JSON, one line a set and chooser")
+    parser.add_argument("--tools", type=Path, nargs="+", help="file of the tools to find")
+    parser.add_argument("--queries", type=Path, nargs="+", help="file of requests with the needed tools")
+    parser.add_argument("--distractors", type=Path, nargs="+", default=[], help="more tools that no request needs")
+    parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="folder of data sets")
+    parser.add_argument("--most", type=int, help="maximum number of requests per set, evenly spread")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line per set and chooser")
     given = parser.parse_args()
     if bool(given.tools) != bool(given.queries) or not (given.tools or given.data):
         parser.error("give --tools and --queries, or --data or PACKETGATE_DATA")

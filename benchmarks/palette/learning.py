@@ -1,6 +1,6 @@
-"""What confirmed uses of its tools do for a user's ranking, on MetaTool: its test, uses from its training set.
+"""Measure the effect of confirmed uses on a user's ranking: MetaTool's test requests, with uses from its training set.
 
-The uses are kept in a store on disk, which is closed and opened again before they count.
+The uses are written to a store on disk, which is closed and opened again before the measurement.
 """
 
 import argparse
@@ -31,7 +31,7 @@ ME = Header(origin="benchmark", person="me")
 
 
 def uses_of(catalogue: Catalogue, queries: Sequence[Query], count: int) -> list[ConfirmedUse]:
-    """Return `count` uses of each tool, the same every time, each as far as the ranking did not know."""
+    """Return the same `count` uses of each tool in every run, with the part of each that the ranking did not know."""
     by_tool: dict[str, list[str]] = {}
     for query in queries:
         for tool in sorted(query.wanted[0]):
@@ -47,7 +47,7 @@ def uses_of(catalogue: Catalogue, queries: Sequence[Query], count: int) -> list[
 
 
 async def measure(data: Path, count: int, step: int) -> dict[str, float]:
-    """Return recall before and after, over every `step`-th request."""
+    """Return recall before and after learning, over every `step`-th request."""
     folder = data / "metatool_toole"
     tools = read_tools([folder / "tools.jsonl"])
     catalogue = Catalogue(tools.values())
@@ -71,15 +71,15 @@ async def measure(data: Path, count: int, step: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(prog="benchmarks.palette.learning", description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="a folder of data sets")
-    parser.add_argument("--uses", type=int, default=5, help="confirmed uses a tool")
+    parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="folder of data sets")
+    parser.add_argument("--uses", type=int, default=5, help="confirmed uses per tool")
     parser.add_argument("--every", type=int, default=1, help="measure on every n-th request")
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args()
     if given.data is None:
-        parser.error("give --data, or let PACKETGATE_DATA name the folder of data sets")
+        parser.error("the folder of data sets is missing: use --data, or set PACKETGATE_DATA")
     try:
         figures = asyncio.run(measure(given.data, given.uses, given.every))
     except InputError as error:

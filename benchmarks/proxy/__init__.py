@@ -1,1 +1,1 @@
-"""The proxy beside FastMCP's own, and FastMCP's search."""
+"""Compare the proxy with FastMCP's proxy and FastMCP's search."""

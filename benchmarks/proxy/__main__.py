@@ -1,9 +1,9 @@
-"""The proxy side by side with FastMCP's proxy and FastMCP's search transform, in one run.
+"""Compare the proxy with FastMCP's proxy and FastMCP's search transform, in one run.
 
-Each stands as a process of its own, over HTTP, in front of one server process with 2,000 real tools of the folder of
-data sets (toucan_mcp_catalog), which PACKETGATE_DATA may name. Measured are the tokens of `tools/list`, the latency of
-a call and calls a second, and the memory of the process in front; calls of all take turns. What comes after `listed`
-says how often the tools that a request needs are on the list after `set_context`, on the sets that requests are for.
+Each front is a process with an HTTP endpoint, in front of one server process with 2,000 real tools from the folder of
+data sets (toucan_mcp_catalog). The benchmark measures the tokens of `tools/list`, the latency of a call, calls per
+second, and the memory of the front; the calls run in turns. The figures after `listed` are the shares of needed tools
+that are on the list after `set_context`, on sets with requests.
 """
 
 import argparse
@@ -44,7 +44,7 @@ QUERIES = (
     "convert an amount from dollars to euros at today's rate",
     "list the tables of the database and count the rows of one",
 )
-"""Contexts of which the list is counted."""
+"""Contexts for which the list's tokens are counted."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Front:
     url: str
     process: asyncio.subprocess.Process
     tool: str
-    """What it calls the tool that is called."""
+    """The front's name of the called tool."""
     through: str = ""
-    """Its own tool by which others are called; empty where they are called by name."""
+    """The front's own tool that calls other tools; empty if they are called by name."""
 
     async def call(self, client: Client[Any]) -> None:
         """Call the tool once."""
@@ -67,13 +67,13 @@ class Front:
 
     @property
     def memory_mb(self) -> float:
-        """Return the resident memory of its process."""
+        """Return the resident memory of the process in MB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024  # type: ignore[index]
 
 
 async def measure(data: Path) -> list[dict[str, Any]]:
-    """Return the figures of every front."""
+    """Return the figures of all fronts."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         fronts = [await stack.enter_async_context(front) for front in _fronts(data, folder)]
@@ -167,7 +167,7 @@ def _listens(port: int) -> bool:
 
 
 def listed(data: Path, most: int) -> Iterator[dict[str, Any]]:
-    """Yield, for each data set, how often the tools that a request needs are on the list of its context."""
+    """Yield, for each data set, the share of needed tools that are on the list of the request's context."""
     settings = RoutingContext()
     for use in USES:
         for source in sources(data, use):
@@ -187,13 +187,13 @@ def listed(data: Path, most: int) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.proxy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="a folder of data sets")
-    parser.add_argument("--most", type=int, default=200, help="most requests a set, taken evenly from it")
-    parser.add_argument("--json", action="store_true", help="print JSON, one line a front and a set")
+    parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="folder of data sets")
+    parser.add_argument("--most", type=int, default=200, help="maximum number of requests per set, evenly spread")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line per front and per set")
     given = parser.parse_args()
     if not given.data:
         parser.error("give --data or PACKETGATE_DATA")

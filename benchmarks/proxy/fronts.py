@@ -1,7 +1,7 @@
-"""What is measured, each as a process of its own: a server with a catalogue, and what stands in front of it.
+"""Run a measured process: a server with a catalogue, or a front of FastMCP.
 
-`python -m benchmarks.proxy.fronts catalogue FILE COUNT` serves that many tools of a file on standard input and output;
-`proxy` and `search` serve what `mcp.json` names over HTTP, by FastMCP's proxy, the latter with its search transform.
+`python -m benchmarks.proxy.fronts catalogue FILE COUNT` serves so many tools of a file on standard input and output.
+`proxy` and `search` serve the servers of `mcp.json` over HTTP with FastMCP's proxy; `search` adds its search transform.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class Echo(Tool):
-    """A tool that gives back its own name."""
+    """A tool that returns its own name."""
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Answer."""
@@ -29,7 +29,7 @@ class Echo(Tool):
 
 
 def catalogue(file: Path, count: int) -> FastMCP[Any]:
-    """Return a server of the first tools of a file; `read_echo` is one more."""
+    """Return a server with the first tools of a file, and with `read_echo`."""
     server: FastMCP[Any] = FastMCP("catalogue", dereference_schemas=False)
     tools: dict[str, Echo] = {}
     for line in file.read_text(encoding="utf-8").splitlines():
@@ -54,7 +54,7 @@ async def main(what: str, *rest: str) -> None:
 
 
 def _front(what: str, config: Path) -> FastMCP[Any]:
-    """Return FastMCP's proxy; in pages, since its list is longer than a client takes at once."""
+    """Return FastMCP's proxy; its list has pages, because it is too long for one message."""
     front = create_proxy(json.loads(config.read_text(encoding="utf-8")), list_page_size=PAGE)
     if what == "search":
         front.add_transform(BM25SearchTransform())

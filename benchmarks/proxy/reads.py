@@ -1,7 +1,7 @@
-"""What a read costs through the proxy, beside FastMCP's proxy, in turns in one run: each in front of one stdio server.
+"""Compare the cost of a read through the proxy and through FastMCP's proxy, in turns, each with one stdio server.
 
-For each transport: processor time and latency of a call, the time of 20 clients that call at once (over HTTP), the
-memory of the process in front, and what the database grows by a read.
+For each transport, the benchmark measures processor time and latency of a call, the time of 20 concurrent clients (over
+HTTP), the memory of the proxy process, and the growth of the database per read.
 """
 
 import argparse
@@ -47,7 +47,7 @@ async def measure(transport: str, calls: int) -> list[dict[str, Any]]:
                 result = await client.call_tool_mcp(tools[name], {})
                 took[name].append(1000 * (time.perf_counter() - started))
                 assert "read_echo" in str(result.content), result.content
-        await asyncio.sleep(1)  # what is written later counts too
+        await asyncio.sleep(1)  # later writes count too
         for name, (_, pid, url) in fronts.items():
             figure = figures[name]
             figure["cpu_ms"] = round(1000 * (_cpu_s(pid) - before[name]) / calls, 2)
@@ -141,7 +141,7 @@ def _memory_mb(pid: int) -> float:
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.proxy.reads", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

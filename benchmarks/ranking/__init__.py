@@ -1,1 +1,1 @@
-"""How well tools are found."""
+"""Measure the ranking of tools."""

@@ -1,8 +1,8 @@
-"""How well and how fast tools are ranked for requests, beside the index of FastMCP's BM25 search transform.
+"""Measure quality and speed of the ranking of tools, compared with the index of FastMCP's BM25 search transform.
 
 Files are JSON Lines. Tools: {id, server, name, description, input_schema}, or rows whose `function` lists tools.
-Requests: {query, gold: [id]} or {query, gold_any: [[ids that will do]]}, or {id, question} with the answers in
-`possible_answer/` beside the file. Recall is the share of the tools needed. FastMCP's time is that of its index alone.
+Requests: {query, gold: [id]} or {query, gold_any: [[equivalent ids]]}, or {id, question} with the answers in
+`possible_answer/` next to the file. Recall is the share of needed tools. FastMCP's time is that of its index alone.
 """
 
 import argparse
@@ -31,12 +31,12 @@ DEPTH = max(CUTOFFS)
 WARM_UP = 10
 
 Rank = Callable[[str], Sequence[str]]
-"""From a request to the ids of the best tools, best first."""
+"""Maps a request to the ids of the best tools, best first."""
 
 
 @dataclass
 class Figures:
-    """What one ranker reached, request by request."""
+    """Results of one ranker, request by request."""
 
     recalls: list[dict[int, float]] = field(default_factory=list)
     gains: list[float] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Figures:
 
 
 def packetgate(tools: Sequence[ToolSpec], vectors: Path | None = None, mix: Path | None = None) -> Rank:
-    """Return Packetgate's ranking, once it has a vector of every tool; `mix` takes the place of the shipped weights."""
+    """Return Packetgate's ranking with a vector of every tool; `mix` replaces the shipped weights."""
     meaning = SemanticModel(vectors)
     if mix is not None:
         meaning.trees = mix
@@ -65,7 +65,7 @@ def packetgate(tools: Sequence[ToolSpec], vectors: Path | None = None, mix: Path
 
 
 def fastmcp(tools: Sequence[ToolSpec], depth: int = DEPTH) -> Rank:
-    """Return FastMCP's ranking. Tools go by their ids, as it names a mounted server's tools after the server too."""
+    """Return FastMCP's ranking. Tools are named by their ids, as FastMCP adds the server to names of mounted tools."""
     transform = BM25SearchTransform(max_results=depth)
     known = [  # unchecked: it warns of every name that is not in MCP's letters
         Tool.model_construct(name=tool.name, description=tool.full, parameters={"properties": tool.parameters})
@@ -76,7 +76,7 @@ def fastmcp(tools: Sequence[ToolSpec], depth: int = DEPTH) -> Rank:
 
 
 def bm25s(tools: Sequence[ToolSpec]) -> Rank:
-    """Return the ranking of bm25s, with the words that it leaves out by default, over what FastMCP searches."""
+    """Return the ranking of bm25s with its default stop words, over the texts that FastMCP searches."""
     import bm25s as library
 
     texts = [
@@ -100,7 +100,7 @@ def bm25s(tools: Sequence[ToolSpec]) -> Rank:
 
 
 def measure(rankers: Mapping[str, Rank], queries: Sequence[Query]) -> dict[str, Figures]:
-    """Put every request to every ranker in turn."""
+    """Run all rankers on every request, in turns."""
     figures = {name: Figures() for name in rankers}
     for query in queries[:WARM_UP]:
         for rank in rankers.values():
@@ -116,12 +116,12 @@ def measure(rankers: Mapping[str, Rank], queries: Sequence[Query]) -> dict[str, 
 
 
 def recall(ranked: Sequence[str], query: Query) -> float:
-    """Return the share of the tools needed that are among `ranked`."""
+    """Return the share of needed tools in `ranked`."""
     return sum(not one.isdisjoint(ranked) for one in query.wanted) / len(query.wanted)
 
 
 def ndcg(ranked: Sequence[str], query: Query) -> float:
-    """Return the normalised discounted gain: 1 if the tools needed come first; each is counted once."""
+    """Return the normalised discounted gain: 1 if the needed tools come first; each counts once."""
     left = list(query.wanted)
     gain = 0.0
     for place, name in enumerate(ranked):
@@ -133,17 +133,17 @@ def ndcg(ranked: Sequence[str], query: Query) -> float:
 
 
 def main() -> None:
-    """Read the files, measure, print."""
+    """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.ranking", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, help="a folder of all data sets, in place of the files below")
+    parser.add_argument("--data", type=Path, help="folder of all data sets, instead of the files below")
     parser.add_argument("--mixes", type=Path, help="weights for a set by its name, from `benchmarks.train.mix --folds`")
-    parser.add_argument("--vectors", type=Path, help="keep the tools' vectors in this file from run to run")
-    parser.add_argument("--tools", type=Path, nargs="+", default=[], help="the tools to find")
-    parser.add_argument("--queries", type=Path, nargs="+", default=[], help="requests and the tools they need")
-    parser.add_argument("--distractors", type=Path, nargs="+", default=[], help="more tools, which nobody needs")
-    parser.add_argument("--json", action="store_true", help="print JSON, one line a ranker")
+    parser.add_argument("--vectors", type=Path, help="store the tools' vectors in this file for the next run")
+    parser.add_argument("--tools", type=Path, nargs="+", default=[], help="file of the tools to find")
+    parser.add_argument("--queries", type=Path, nargs="+", default=[], help="file of requests with the needed tools")
+    parser.add_argument("--distractors", type=Path, nargs="+", default=[], help="more tools that no request needs")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line per ranker")
     given = parser.parse_args()
     if given.data is None and not (given.tools and given.queries):
         parser.error("give --data, or --tools and --queries")
@@ -165,12 +165,12 @@ def main() -> None:
 
 
 def rankers(tools: Sequence[ToolSpec], vectors: Path | None = None, mix: Path | None = None) -> dict[str, Rank]:
-    """Return Packetgate's ranking and its rivals."""
+    """Return Packetgate's ranking and the rankings of other libraries."""
     return {"packetgate": packetgate(tools, vectors, mix), "fastmcp": fastmcp(tools), "bm25s": bm25s(tools)}
 
 
 def every_set(data: Path, vectors: Path | None, mixes: Path | None, *, as_json: bool) -> None:
-    """Measure on every set that the encoder was not trained on, or has a test of its own; then print the means."""
+    """Measure on every set that the encoder was not trained on or that has its own test, and print the means."""
     found: dict[str, dict[str, Figures]] = {}
     for use in ("mix", "report"):
         for source in sources(data, use):
@@ -193,14 +193,14 @@ def every_set(data: Path, vectors: Path | None, mixes: Path | None, *, as_json: 
 def show(
     summaries: Mapping[str, Mapping[str, float]], size: Mapping[str, int], name_of_set: str = "", *, as_json: bool
 ) -> None:
-    """Print what was measured."""
+    """Print the figures."""
     if as_json:
         for name, summary in summaries.items():
             print(json.dumps({**({"set": name_of_set} if name_of_set else {}), "name": name, **size, **summary}))
         return
     print(f"ranking: {size['queries']:,} requests, {size['tools']:,} tools, {size['distractors']:,} distractors")
     if size["unknown"]:
-        print(f"  {size['unknown']:,} tools that requests need are not among the tools: counted as never found")
+        print(f"  {size['unknown']:,} needed tools are missing in the files: counted as not found")
     for name, summary in summaries.items():
         print(f"  {name:10}  {'  '.join(f'{figure} {value:.3f}' for figure, value in summary.items())}")
 

@@ -1,4 +1,4 @@
-"""Tools and labelled requests from JSON Lines files."""
+"""Read tools and labelled requests from JSON Lines files."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,10 +23,10 @@ class Row:
     values: Mapping[str, Any]
 
     def get(self, key: str, kind: type, default: Any = None) -> Any:
-        """Return a value, or `default` where there is none or null.
+        """Return a value, or `default` if it is missing or null.
 
         Raises:
-            InputError: it is of another type.
+            InputError: the value has another type.
         """
         value = self.values.get(key)
         if value is None:
@@ -38,11 +38,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Query:
-    """A request and the tools it needs."""
+    """A request and the tools that it needs."""
 
     text: str
     wanted: tuple[frozenset[str], ...]
-    """For each tool needed, the ids that will do."""
+    """For each needed tool, the equivalent ids."""
 
 
 def tool_spec(
@@ -55,7 +55,7 @@ def tool_spec(
     server_description: str = "",
     rated: bool = False,
 ) -> ToolSpec:
-    """Return a tool as Packetgate knows it; its risk is judged where that is wanted, and reading otherwise."""
+    """Return a tool as Packetgate represents it; with `rated`, its risk is judged; otherwise it is a read."""
     full = description.strip() or name
     risk = judge_tool(Definition(name, full, schema)).apparent_risk if rated else Risk.READ
     return ToolSpec(
@@ -65,7 +65,7 @@ def tool_spec(
 
 
 def read_tools(paths: Iterable[Path]) -> dict[str, ToolSpec]:
-    """Return the tools by id, the first of those that share one; BFCL's `function` lists are pooled.
+    """Return the tools by id, the first tool of a shared id; BFCL's `function` lists are pooled.
 
     Raises:
         InputError: a file cannot be read, or a row is not a tool.
@@ -82,10 +82,10 @@ def read_tools(paths: Iterable[Path]) -> dict[str, ToolSpec]:
 
 
 def read_queries(paths: Iterable[Path], tools: Mapping[str, ToolSpec]) -> list[Query]:
-    """Return the requests that need a tool. A wanted name that is no id stands for every tool of that name.
+    """Return the requests that need a tool. A label that is not an id means every tool of that name.
 
     Raises:
-        InputError: a file cannot be read, a row is not a request, or none needs a tool of `tools`.
+        InputError: a file cannot be read, a row is not a request, or no request needs a tool of `tools`.
     """
     ids_by_name: dict[str, list[str]] = {}
     for spec in tools.values():
@@ -154,7 +154,7 @@ def _request(row: Row) -> str:
 
 
 def _wanted(row: Row) -> list[Sequence[str]]:
-    """Return, for each tool needed, the names that will do; none where a row names none."""
+    """Return the equivalent names for each needed tool; empty if a row names none."""
     groups = row.get("gold_any", list) or [[name] for name in row.get("gold", list, [])]
     if not groups:
         calls = [_row(row.where, call) for call in row.get("ground_truth", list, [])]

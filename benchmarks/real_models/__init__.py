@@ -1,1 +1,1 @@
-"""What real language models choose, alone and behind Packetgate."""
+"""Measure the calls of real language models, alone and with Packetgate."""

@@ -1,12 +1,12 @@
-"""What real language models choose, alone and behind Packetgate, on public sets of requests and tools.
+"""Measure the calls of real language models, alone and with Packetgate, on public sets of requests and tools.
 
-Each case is put to each model with plain tool calling, which is its own chat template or its server's `tools`, and
-through Packetgate's selection and review, where a call runs unasked if it passes the gate. Every answer is kept, so
-that a run that was ended goes on where it was, and more cases add to fewer. Those of plain tool calling stay when
-Packetgate's code changes.
+Each model gets each case twice: with plain tool calling, by its chat template or its server's `tools`, and through
+Packetgate's selection and review, in which a call runs without a question if it passes the gate. All answers are
+stored, so that an interrupted run continues, and a larger sample adds to a smaller one. The answers of plain tool
+calling stay valid when Packetgate's code changes.
 
-Models are named as in PACKETGATE_LITE. The sets are read from the data folder, which PACKETGATE_DATA names. When2Call
-names the tool that serves and not its arguments: there a call counts as right by its name.
+Models are named as in PACKETGATE_LITE. The sets are in the folder of PACKETGATE_DATA. When2Call labels only tools, not
+arguments: there a call is right if its name is right.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from packetgate.models.model import Model
 from packetgate.state.errors import DecisionError, InputError, PacketgateError
 
 DECIDE = tuple(f"packetgate/{room}" for room in ("deciders", "models", "prompts", "tools"))
-"""The rooms whose code decides a case."""
+"""Folders whose code decides a case."""
 SETS = (
     "bfcl simple_python",
     "bfcl multiple",
@@ -42,7 +42,7 @@ SETS = (
 
 
 def main() -> None:
-    """Read the arguments, play what is not kept yet, print."""
+    """Run the benchmark from the command line; stored answers are used again."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.real_models", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -50,14 +50,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="the public sets")
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS, metavar="SET", help="; ".join(SETS))
     parser.add_argument("--ways", nargs="+", default=WAYS, choices=WAYS)
-    parser.add_argument("--sample", type=int, default=60, help="so many cases of each set, drawn with a fixed seed")
-    parser.add_argument("--keep", type=Path, default=Path("real_models"), help="folder of the answers")
-    parser.add_argument("--read", type=Path, help="write the calls that ran and were not read yet, to be read by two")
-    parser.add_argument("--json", action="store_true", help="print JSON, one line a figure")
+    parser.add_argument("--sample", type=int, default=60, help="number of cases of each set, drawn with a fixed seed")
+    parser.add_argument("--keep", type=Path, default=Path("real_models"), help="folder of the stored answers")
+    parser.add_argument("--read", type=Path, help="write the calls that ran and that two readers have not read yet")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line per figure")
     given = parser.parse_args()
     try:
         if given.data is None:
-            raise InputError("name the folder of the public sets with --data or PACKETGATE_DATA")
+            raise InputError("the folder of the public sets is missing: use --data, or set PACKETGATE_DATA")
         cases = {name: drawn(public_sets(given.data)[name](), given.sample) for name in given.sets}
         for model in given.models:
             asyncio.run(_measure(model, cases, given.ways, given.keep, given.read, as_json=given.json))
@@ -106,7 +106,7 @@ async def _answer(title: str, case: Case, way: Way, model: Model, kept: "Kept") 
 
 
 class Kept:
-    """The answers of one model, in one file."""
+    """The stored answers of one model, in one file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -115,14 +115,14 @@ class Kept:
         self.rows = {(row.set, row.id, row.way): row for row in map(Played.model_validate_json, lines)}
 
     def add(self, row: Played) -> None:
-        """Keep one more."""
+        """Store one more answer."""
         self.rows[row.set, row.id, row.way] = row
         with self._path.open("a", encoding="utf-8") as file:
             file.write(row.model_dump_json() + "\n")
 
 
 def _commit() -> str:
-    """Return the last commit that changed what decides."""
+    """Return the last commit that changed code that decides."""
     asked = ["git", "log", "-1", "--format=%h", "--", *DECIDE]
     return subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 

@@ -1,4 +1,4 @@
-"""What came of the cases of a set, in figures."""
+"""Compute the figures of a set's cases."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,12 +10,12 @@ from packetgate.lab.fitting import calibration_error, reliability
 
 
 def figures(cases: Mapping[str, Case], rows: Sequence[Played], *, reviewed: bool) -> Figures:
-    """Return the figures of one model, way and set; None where it has no cases for one.
+    """Return the figures of one model, way and set; None for a figure without cases.
 
     Args:
-        cases: by id.
-        rows: one a case.
-        reviewed: whether only calls that passed the gate ran; else all of them did.
+        cases: the cases by id.
+        rows: one row per case.
+        reviewed: whether only calls that passed the gate ran; otherwise, all calls ran.
     """
     right = [_is_right(cases[row.id], row) for row in rows]
     ran = [any(row.passed) if reviewed else bool(row.calls) for row in rows]
@@ -51,10 +51,10 @@ def figures(cases: Mapping[str, Case], rows: Sequence[Played], *, reviewed: bool
 
 
 def beside(answers: Sequence[Sequence[Played]]) -> Mapping[str, float | int | None]:
-    """Return the ratios of what Packetgate takes to what plain tool calling does; time, of cases timed in one run.
+    """Return the ratios of Packetgate's cost to that of plain tool calling; times are of cases measured in one run.
 
     Args:
-        answers: of each case, by plain tool calling and through Packetgate.
+        answers: the answers of each case, by plain tool calling and through Packetgate.
     """
     timed = [(plain, ours) for plain, ours in answers if plain.run == ours.run]
     return {

@@ -1,4 +1,4 @@
-"""A real model by name, and the deciders that ask it alone."""
+"""Open a real model by name, and return deciders that use only this model."""
 
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.protocols import Deciders
@@ -8,11 +8,11 @@ from packetgate.state.errors import InputError
 
 
 async def open_model(name: str) -> Model:
-    """Return a model by its name, as PACKETGATE_LITE has it.
+    """Return a model by its name, as in PACKETGATE_LITE.
 
     Raises:
-        InputError: it is no language model.
-        ModelError: it cannot be loaded or reached.
+        InputError: the name is not that of a language model.
+        ModelError: the model cannot be loaded or reached.
     """
     found = await ModelPool(name).get("lite")
     if found is None:
@@ -21,7 +21,7 @@ async def open_model(name: str) -> Model:
 
 
 def by_one(model: Model) -> Deciders:
-    """Return deciders of which each stage asks this model."""
+    """Return deciders that use this model at each stage."""
 
     async def source() -> Model:
         return model

@@ -1,4 +1,4 @@
-"""One case put to one model in two ways: with plain tool calling, and through Packetgate's selection and review."""
+"""Play a case with a model in two ways: plain tool calling, and Packetgate's selection and review."""
 
 from collections.abc import Mapping, Sequence
 from time import perf_counter
@@ -27,11 +27,11 @@ WAYS: tuple[Way, ...] = ("plain", "packetgate")
 RUN = new_id()
 TEMPERATURE = 0.15
 LONGEST = 200
-"""Tokens that a plain call may take."""
+"""Maximum number of tokens of a plain call."""
 
 
 class Played(BaseModel):
-    """What came of a case."""
+    """The result of a case."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -41,26 +41,26 @@ class Played(BaseModel):
     action: Literal["call", "none", "clarify", "describe"] = "none"
     calls: tuple[Call, ...] = ()
     passed: tuple[bool, ...] = ()
-    """Of each call, whether it runs unasked."""
+    """Whether each call runs without a question."""
     confidences: tuple[float, ...] = ()
     evidence: tuple[dict[str, float], ...] = ()
     unknown: int = 0
-    """Calls of tools that do not exist."""
+    """Number of calls of tools that do not exist."""
     refused: int = 0
-    """Calls whose arguments their tool's schema refuses."""
+    """Number of calls whose arguments the tool's schema does not accept."""
     evaluated: int = 0
-    """Tokens of prompts that were not known from an earlier prompt."""
+    """Prompt tokens that an earlier prompt did not contain."""
     written: int = 0
     seconds: float = 0.0
     run: str = ""
-    """Of the run that it was timed in: on another day the same takes another time."""
+    """Id of the run that measured the time: times of different days are not comparable."""
 
 
 async def played(name: str, case: Case, way: Way, model: Model, deciders: Deciders) -> Played:
-    """Put a case to a model.
+    """Play a case with a model, and return its result.
 
     Raises:
-        DecisionError: the model cannot be asked.
+        DecisionError: the model does not answer.
     """
     catalogue = Catalogue(tool.spec for tool in case.tools)
     begun = perf_counter()
@@ -69,7 +69,7 @@ async def played(name: str, case: Case, way: Way, model: Model, deciders: Decide
 
 
 async def _plain(case: Case, catalogue: Catalogue, model: Model) -> dict[str, Any]:
-    """Return what a model calls that is shown the tools by its own chat template, or its server, and nothing else."""
+    """Return the calls of a model that receives the tools by its chat template or its server, and nothing else."""
     options = model.sampling(temperature=TEMPERATURE) | {"max_tokens": LONGEST}
     answer = await plain_answer(model, [HumanMessage(case.query)], catalogue.values(), options)
     calls = [Call(name=one["name"], arguments=one["args"]) for one in answer.tool_calls]
@@ -83,7 +83,7 @@ async def _plain(case: Case, catalogue: Catalogue, model: Model) -> dict[str, An
 
 
 async def _routed(case: Case, catalogue: Catalogue, deciders: Deciders) -> dict[str, Any]:
-    """Return what Packetgate chooses, and which of it passes its gate."""
+    """Return the calls that Packetgate selects, and which of them pass its gate."""
     palette = tuple(
         PaletteEntry(tool_name=name, detail="full", reason="ranked", risk=spec.risk) for name, spec in catalogue.items()
     )

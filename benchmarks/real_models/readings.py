@@ -1,7 +1,7 @@
-"""What two readers say of the calls that ran, each without sight of the score, the label and the other's verdict.
+"""Read the verdicts of two readers on calls that ran. Neither saw the score, the label or the other verdict.
 
-A label holds one way to make a call; a reader says whether the call does what the request says. `readings.json` keeps
-the verdicts by a hash of case and calls.
+A label states one way to make a call; a reader decides whether the call does what the request says. `readings.json`
+stores the verdicts by a hash of case and calls.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +31,7 @@ class Reading(BaseModel):
 
     @property
     def is_right(self) -> bool:
-        """Whether both readers say so."""
+        """Whether both readers judge the calls as right."""
         return self.verdicts == ("right", "right")
 
 
@@ -41,7 +41,7 @@ def reading_of(row: Played) -> Reading | None:
 
 
 def to_read(cases: Mapping[str, Case], rows: Iterable[Played]) -> Iterator[dict[str, Any]]:
-    """Yield what a reader sees of each case whose call ran and was not read yet."""
+    """Yield the reader's view of each case whose call ran and was not read yet."""
     for row in rows:
         if any(row.passed) and reading_of(row) is None:
             shown = cases[row.id].model_dump(include={"query", "tools"})

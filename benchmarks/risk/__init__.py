@@ -1,1 +1,1 @@
-"""How well the verbs of a tool's definition show its risk, and the registry of known servers."""
+"""Measure the rating of a tool's risk by its definition, and maintain the registry of known servers."""

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.risk DATA`: how many labelled tools look like reads by their definition, nothing confirmed.
+"""`python -m benchmarks.risk DATA`: count the unconfirmed reads among labelled tools.
 
-Prints a row for each source of labels, and each tool that is judged wrongly. A label that can be disputed counts apart.
+It prints a row for each source of labels, and each tool with a wrong rating. Disputable labels have their own row.
 """
 
 import sys
@@ -20,22 +20,22 @@ def main() -> None:
         "the same, disputed labels": [one for one in tools if one.doubted],
         "public catalogue, labelled by us": catalogue(folder),
         "in our own words": own(),
-        "in our own words, kept apart": own("left_out"),
+        "in our own words, held out": own("left_out"),
     }
     print("| source | reads | look like reads | others | look like reads |\n|---|--:|--:|--:|--:|")
     for name, examples in sources.items():
         reads, others = [[one for one in examples if one.does_more is more] for more in (False, True)]
-        counts = (len(reads), len(_apparent_reads(reads)), len(others), len(_apparent_reads(others)))
+        counts = (len(reads), len(_unconfirmed_reads(reads)), len(others), len(_unconfirmed_reads(others)))
         print(f"| {name} | {' | '.join(map(str, counts))} |")
     for name, examples in sources.items():
         print(f"\n## {name}\n")
-        apparent_reads = _apparent_reads(examples)
+        unconfirmed_reads = _unconfirmed_reads(examples)
         for one in examples:
-            if (one in apparent_reads) is one.does_more:
+            if (one in unconfirmed_reads) is one.does_more:
                 print(f"- {one.label}: {one.server} `{one.tool.name}`: {'; '.join(judge_tool(one.tool).reasons)}")
 
 
-def _apparent_reads(examples: Sequence[Example]) -> list[Example]:
+def _unconfirmed_reads(examples: Sequence[Example]) -> list[Example]:
     return [one for one in examples if judge_tool(one.tool, one.hints).apparent_risk is Risk.READ]
 
 

@@ -1,4 +1,4 @@
-"""Labelled tools: of public servers, and in our own words."""
+"""Read labelled tools: those of public servers, and tools in our own words."""
 
 import json
 import os
@@ -25,7 +25,7 @@ class Example(NamedTuple):
 
     @property
     def does_more(self) -> bool:
-        """Whether it does more than read."""
+        """Whether the tool does more than read."""
         return self.label != "read"
 
 
@@ -34,17 +34,17 @@ def data_folder(arguments: list[str]) -> Path:
     given = arguments[0] if arguments else os.environ.get("PACKETGATE_DATA", "")
     folder = Path(given)
     if not given or not (folder / "tool_risk" / "tools.jsonl").is_file():
-        sys.exit("give the folder of the data sets, which holds `tool_risk/tools.jsonl`, or set PACKETGATE_DATA to it")
+        sys.exit("give the folder of the data sets, which has `tool_risk/tools.jsonl`, or set PACKETGATE_DATA")
     return folder
 
 
 def labelled(folder: Path) -> list[Example]:
-    """Return the tools that their authors labelled."""
+    """Return the tools with labels of their authors."""
     return [_labelled(row) for row in _rows(folder / "tool_risk" / "tools.jsonl")]
 
 
 def catalogue(folder: Path) -> list[Example]:
-    """Return the tools of the public catalogue that we labelled; none where it is not at hand."""
+    """Return the tools of the public catalogue with our labels; empty if it is not available."""
     path = folder / "routing" / "toucan_mcp_catalog" / "tools.jsonl"
     labels = {name: label for label, name in (line.split("\t") for line in _lines(_HERE / "catalogue.tsv"))}
     rows = _rows(path) if path.is_file() else ()
@@ -56,7 +56,7 @@ def catalogue(folder: Path) -> list[Example]:
 
 
 def own(name: str = "examples") -> list[Example]:
-    """Return the tools in our own words: `examples`, or those of other kinds: `left_out`."""
+    """Return the tools in our own words: `examples`, or `left_out` for tools of other kinds."""
     found, family = [], ""
     for line in _lines(_HERE / f"{name}.tsv"):
         if line.startswith("["):
@@ -81,7 +81,7 @@ def _definition(row: dict[str, Any]) -> Definition:
 
 
 def _schema(written: str) -> dict[str, Any]:
-    """Return the schema of parameters as the examples write them: `path limit# deep? rows[] options{} mode=a,b`."""
+    """Return the schema of parameters in the examples' notation: `path limit# deep? rows[] options{} mode=a,b`."""
     ends: dict[str, dict[str, Any]] = {"#": {"type": "number"}, "?": {"type": "boolean"}, "{}": {"type": "object"}}
     ends["[]"] = {"type": "array", "items": {"type": "object"}}
     properties: dict[str, Any] = {}

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.risk.goals DATA FOUND`: counts false reads over all public catalogues, nothing confirmed.
+"""`python -m benchmarks.risk.goals DATA FOUND`: count false reads in all public catalogues, without confirmations.
 
-FOUND is a folder with `risk_shapes.jsonl` and `risk_public.jsonl`: calls that change something. Beside the calls that
-would run as reads, it counts those that would run once the user trusts the tool. Exit status 1: there is a false read.
+FOUND is a folder with `risk_shapes.jsonl` and `risk_public.jsonl`: calls that change something. It counts calls that
+would run as reads, and unconfirmed reads, which run if the user trusts the tool. Exit status 1: there is a false read.
 """
 
 import json

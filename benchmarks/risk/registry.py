@@ -1,9 +1,9 @@
 """`python -m benchmarks.risk.registry`: build and check the registry of known servers.
 
-`build LABELS` makes the shipped registry of the files in a folder of labels. A file of labels holds `package`,
+`build LABELS` writes the shipped registry from the files in a folder of labels. A file of labels has `package`,
 `version`, `source`, `definitions` (the tools as the server lists them), and `tools`: for each tool its risk, and why.
 
-`check [PACKAGE ...]` starts the servers anew with their labelled version, and compares their tools with the registry.
+`check [PACKAGE ...]` starts the servers with their labelled version, and compares their tools with the registry.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from packetgate.toolsets.servers.opening import open_hub
 
 _LABEL_FIELDS = ("risk", "why", "read_without", "outward", "untrusted", "private", "undo")
 _STARTS = Path(__file__).with_name("registry_starts.json")
-"""Variables, and arguments by package, with which servers list their tools; no value is real."""
+"""Variables, and arguments by package, that servers need to list their tools; no value is real."""
 _PATIENCE_S = 240.0
 
 
@@ -109,7 +109,7 @@ async def check(packages: list[str]) -> int:
         print(f"{server.package} {version}: {len(known)} of {len(catalogue)} listed tools known{problem}", flush=True)
         if unknown:
             print(f"  not known, or changed: {', '.join(unknown)}")
-    print(f"{listed} tools listed, {different} not known, {asked} asked about once as apparent reads")
+    print(f"{listed} tools listed, {different} not known, {asked} unconfirmed reads")
     return int(different > 0)
 
 

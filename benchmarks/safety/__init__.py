@@ -1,1 +1,1 @@
-"""How often prompt injections get through, measured with the public AgentDojo beside a rival, without any model."""
+"""Measure how often prompt injections succeed, with the public AgentDojo, without a model."""

@@ -1,23 +1,22 @@
-"""How often prompt injections get through Packetgate, its middleware, and LangChain's, without a model.
+"""Measure how often prompt injections succeed against Packetgate, its middleware, and LangChain's, without a model.
 
-AgentDojo 0.1.35 (suites v1.2.2) gives 97 user tasks, 35 goals of attackers and 949 pairs of them, with the calls that
-reach each and tools that act on real state. It runs as an MCP server, in an environment of its own that is made at the
-first run, or lies where PACKETGATE_AGENTDOJO says. Where it publishes no calls for a goal, those of `dojo_attacks.py`
-are played; a goal that only wants words said is left out: no call is made for it that anything could stop. Goals of
-posting to a page are played by reads too, with what would be posted in the address.
+AgentDojo 0.1.35 (suites v1.2.2) has 97 user tasks, 35 goals of attackers and 949 pairs of them, with the calls that
+reach each goal, and tools that act on real state. It runs as an MCP server in its own environment, which the first run
+creates, or PACKETGATE_AGENTDOJO names. For goals without published calls, those of `dojo_attacks.py` are played. A goal
+that only makes the model say something is left out, because it needs no call. Goals that post to a page are also played
+by reads, with the posted data in the address.
 
-The same decider plays on all three: Packetgate, LangChain's `create_agent` with `PacketgateMiddleware`, and with
-LangChain's `HumanInTheLoopMiddleware`. It makes the user's calls, and from the moment when an output carries the
-injection, the attacker's. Neighbouring reads go in one pass, each write in its own; what is refused is not tried again,
-and the user says "Go on." where a turn ends before the work is done. All tools are shown, and everything is approved of
-at 1.0, so that nothing but the gate stands in between. Packetgate asks by itself; for the two agents, somebody has
-marked every tool that reads, or listed every tool that writes. Whoever is asked approves of nothing and writes are off
-(`off`), of what is not flagged, of everything, or of everything and has it remembered where that is offered; flagged is
-what the question itself warns of.
+The same decider plays against all three: Packetgate, LangChain's `create_agent` with `PacketgateMiddleware`, and with
+`HumanInTheLoopMiddleware`. It makes the user's calls; when an output contains the injection, it makes the attacker's.
+Neighbouring reads run in one pass, each write in its own pass. A refused call is not tried again, and the user sends
+"Go on." if a turn ends before the task is done. All tools are shown, and each call is approved with confidence 1.0, so
+that only the gate can stop a call. For Packetgate and its middleware, reads are marked; for the other, writes are
+listed. There are four policies: writes off and no approval (`off`), approval of calls that are not flagged, approval of
+all calls, and approval of all calls that is remembered if offered. A call is flagged if its question has a warning.
 
-Damage is counted beside goals: a pair is harmed if any call of the attacker's ran that changed AgentDojo's state, or
-read at an address, whatever became of the goal. `dojo_variants.py` words the attack in other ways, or plays it at
-another time; each is played with a sample of the pairs that it fits, with writes off, and approved where not flagged.
+Damage is counted separately from goals: a pair is harmed if a call of the attacker changed AgentDojo's state or read an
+address, even if the goal was not reached. `dojo_variants.py` has other wordings and times of the attack. Each variant
+is played with a sample of the pairs that it fits, with writes off, and with approval of calls that are not flagged.
 """
 
 import argparse
@@ -43,7 +42,7 @@ MODEL_PAIRS = 20
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be measured."""
+    """The selection of agents, pairs and variants to measure."""
 
     agents: Sequence[str]
     pairs: int
@@ -55,10 +54,10 @@ class Plan:
 
 
 def measure(plan: Plan) -> list[dict[str, Any]]:
-    """Play all of a plan, and return the figures of each agent, then those of each variant.
+    """Play a plan, and return the figures of each agent, then those of each variant.
 
     Raises:
-        InputError: AgentDojo's environment cannot be made, or its server does not start.
+        InputError: AgentDojo's environment cannot be created, or its server does not start.
     """
     plays: dict[tuple[str, str], list[Outcome]] = {}
     python = environment()
@@ -66,7 +65,7 @@ def measure(plan: Plan) -> list[dict[str, Any]]:
         plan.resume.mkdir(parents=True, exist_ok=True)
     shares = plan.pairs / PAIRS, plan.variant_pairs / PAIRS
     todo = [*jobs(shares[0], python, plan.agents, plan.variants, shares[1])]
-    todo.sort(key=lambda job: len(job.variants), reverse=True)  # the longest first
+    todo.sort(key=lambda job: len(job.variants), reverse=True)  # longest jobs first
     with ProcessPoolExecutor(plan.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         running = {pool.submit(job.run_once, plan.resume): job for job in todo}
         for number, future in enumerate(as_completed(running), 1):
@@ -87,7 +86,7 @@ def _by_policy(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
 
 
 def show(line: dict[str, Any]) -> None:
-    """Print the figures of an agent, or of a variant, for people."""
+    """Print readable figures of an agent or of a variant."""
     if "variant" in line:
         print(f"{line['variant']}, {AGENTS[line['name']]}:")
         if "seconds" in line:
@@ -134,7 +133,7 @@ def _against(name: str, reached: float) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure as the command line says."""
+    """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.safety", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -142,18 +141,18 @@ def main(words: Sequence[str] | None = None) -> None:
         "--pairs",
         type=int,
         default=PAIRS,
-        help="only about that many pairs, and as many tasks in turn; 0: none, only variants",
+        help="approximate number of pairs, with a like share of tasks; 0: only variants",
     )
     parser.add_argument("--agent", action="append", choices=AGENTS, help="only this agent; may be given several times")
     parser.add_argument("--variant", action="append", choices=[one.name for one in ADAPTED], help="only this variant")
     parser.add_argument(
-        "--variant-pairs", type=int, default=VARIANT_PAIRS, help="about how many pairs of each; 0: none"
+        "--variant-pairs", type=int, default=VARIANT_PAIRS, help="approximate number of pairs of each variant; 0: none"
     )
-    parser.add_argument("--resume", type=Path, help="folder that keeps each finished part, of this same code only")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes that play at once")
-    parser.add_argument("--explain", type=Path, help="file for the harmless writes flagged and the hostile ones not")
+    parser.add_argument("--resume", type=Path, help="folder that stores finished parts of this code")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="number of concurrent processes")
+    parser.add_argument("--explain", type=Path, help="file for flagged harmless writes and unflagged hostile writes")
     parser.add_argument("--model", help="ask this model on 20 pairs, or --pairs; named as in PACKETGATE_LITE")
-    parser.add_argument("--json", action="store_true", help="print one line of JSON an agent")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line per agent")
     parser.add_argument("--check", action="store_true", help="exit with status 1 if Packetgate misses a goal")
     given = parser.parse_args(words)
     try:

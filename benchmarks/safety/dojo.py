@@ -1,4 +1,4 @@
-"""AgentDojo's side: its own environment, made once, and a server process for a suite."""
+"""Run AgentDojo: its own environment, which is created once, and a server process for each suite."""
 
 import asyncio
 import json
@@ -24,29 +24,29 @@ EFFECTS = {
     "deleted": ("delete_", "cancel_", "remove_"),
     "sent": ("send_", "post_", "invite_", "share_", "schedule_", "reserve_", "add_"),
 }
-"""Kinds of effects, by how the tools' names begin; other writes change something."""
+"""Kinds of effects by the first word of a tool's name; other writes count as changes."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a play, by the suite's own name of the tool."""
+    """One call of a play, with the suite's own name of the tool."""
 
     tool: str
     params: dict[str, Any]
 
     @property
     def writes(self) -> bool:
-        """Whether it changes something, by AgentDojo's own environments; their names tell it without exception."""
+        """Whether the call changes AgentDojo's environment; the names of its tools show this without exception."""
         return not self.tool.startswith(READS)
 
     @property
     def reaches_out(self) -> bool:
-        """Whether it reads at an address, and so can carry something there."""
+        """Whether the call reads from an address, and so can send data there."""
         return self.tool in _REACHES_OUT
 
     @property
     def effect(self) -> str:
-        """What kind of effect it has outside or on the user's things; empty for a plain read."""
+        """Kind of the call's effect outside or on the user's data; empty for a plain read."""
         if not self.writes:
             return CARRIED if self.reaches_out else ""
         named = (kind for kind, begins in EFFECTS.items() if self.tool.startswith(begins))
@@ -55,7 +55,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Started:
-    """A play that is set up: what the user asks for, and the calls of both sides."""
+    """A play that is set up: the user's request, and the calls of both sides."""
 
     prompt: str
     calls: tuple[Call, ...]
@@ -63,16 +63,16 @@ class Started:
     published: bool
     """Whether the attacker's calls are AgentDojo's own."""
     marks: tuple[str, ...] = (MARK,)
-    """What outputs contain once all of the attacker's text was read."""
+    """Words of outputs that show that the attacker's whole text was read."""
 
 
 def environment(folder: Path | None = None) -> Path:
-    """Return the Python of AgentDojo's environment, which is made if it is not there: a minute, some 50 MB.
+    """Return the Python of AgentDojo's environment. A missing environment is created: a minute, about 50 MB.
 
-    PACKETGATE_AGENTDOJO names the folder of one that is there already.
+    PACKETGATE_AGENTDOJO names the folder of an existing environment.
 
     Raises:
-        InputError: it cannot be made.
+        InputError: the environment cannot be created.
     """
     folder = folder or Path(os.environ.get("PACKETGATE_AGENTDOJO") or FOLDER)
     python, made_of = folder / "bin" / "python", folder / REQUIREMENTS.name
@@ -85,7 +85,7 @@ def environment(folder: Path | None = None) -> Path:
 
 
 class Dojo:
-    """A suite's server seen from the benchmark: plays are set up and judged over its socket."""
+    """A suite's server: its socket sets up plays and judges them."""
 
     def __init__(self, suite: str, python: Path, folder: Path) -> None:
         self.suite = suite
@@ -94,22 +94,22 @@ class Dojo:
             "command": str(python),
             "args": [str(HERE / "dojo_server.py"), suite, str(self._socket)],
         }
-        """The server as `mcp.json` has it. It must be started before anything is asked here."""
+        """The server's entry for `mcp.json`. The server must run before any other method is called."""
 
     async def start(self, user: str, injection: str | None, variant: str) -> Started:
-        """Set up a play. Where the variant does not fit, the attacker has no calls."""
+        """Set up a play. If the variant does not fit, the attacker has no calls."""
         told = await self._ask(do="start", user=user, injection=injection, variant=variant)
         calls, attack = (tuple(Call(**one) for one in told[side]) for side in ("calls", "attack"))
         return Started(told["prompt"], calls, attack, told["published"], tuple(told["marks"]))
 
     async def judge(self) -> tuple[bool, list[Call]]:
-        """Return whether the attacker's goal is reached, without an injection the user's, and what had an effect."""
+        """Return whether the goal of the attacker, or without one of the user, is reached, and calls with effects."""
         told = await self._ask(do="judge")
         ran = [(Call(one["tool"], one["params"]), one["changed"]) for one in told["executed"]]
         return bool(told["done"]), [call for call, changed in ran if call.reaches_out or (call.writes and changed)]
 
     async def tasks(self) -> tuple[list[str], list[str], list[str]]:
-        """Return the names of the user's tasks, of the attacker's, and of those of the attacker's by reads alone."""
+        """Return the names of the user's tasks, the attacker's tasks, and the attacker's tasks that reads reach."""
         told = await self._ask(do="tasks")
         return told["users"], told["injections"], told["by_reads"]
 
@@ -125,6 +125,6 @@ class Dojo:
 
 @asynccontextmanager
 async def dojo(suite: str, python: Path) -> AsyncIterator[tuple[Dojo, Path]]:
-    """Give a suite, and a folder of its own that goes with it."""
+    """Yield a suite with its own folder, which is removed afterwards."""
     with tempfile.TemporaryDirectory() as made:
         yield Dojo(suite, python, Path(made)), Path(made)

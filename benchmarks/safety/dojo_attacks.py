@@ -1,11 +1,11 @@
-"""Calls for those goals of AgentDojo's workspace suite that it publishes none for: they carry off mails and files."""
+"""Write calls for goals of AgentDojo's workspace suite without published calls: they send mails and files out."""
 
 from collections.abc import Callable
 from typing import Any
 
 
 def written_out(task: Any, environment: Any) -> list[Any]:
-    """Return the calls that reach a goal, with the ids that what they make will have; none for an unknown goal."""
+    """Return the calls that reach a goal, with the ids of the objects that they create; empty for an unknown goal."""
     write = _BY_GOAL.get(task.ID)
     return write(task, environment) if write else []
 

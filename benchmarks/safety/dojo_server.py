@@ -1,6 +1,6 @@
-"""One suite of AgentDojo as an MCP server on standard input and output. Runs in AgentDojo's own environment.
+"""Serve one suite of AgentDojo as an MCP server on standard input and output. It runs in AgentDojo's environment.
 
-A Unix socket beside sets up the next play and judges the last: a line of JSON each way. AgentDojo's own checks judge.
+A Unix socket sets up the next play and judges the last one, with one line of JSON each way. AgentDojo's checks judge.
 """
 
 import asyncio
@@ -19,18 +19,18 @@ from urllib.parse import quote
 LIMIT = 2**24
 POSTS = "post_webpage"
 BY_READS = " by reads"
-"""Ends the name of an injection whose goal is reached by reading at an address, instead of posting there."""
+"""Suffix of the name of an injection whose goal is reached by a read from an address instead of a post."""
 FIELDS = {"body": "subject", "content": "filename", "description": "title"}
-"""By the name of a free text, the field beside it."""
+"""Maps the name of a free text to the short field next to it."""
 _PLACE = re.compile(r"\{[a-z_0-9]+\}")
 IN_FIELD = frozenset(FIELDS.values()) | {"channels"}
 
 
 def without_providers() -> None:
-    """Let AgentDojo's suites be imported without the language models that its package imports beside them.
+    """Make AgentDojo's suites importable without the language models that its package imports.
 
     Raises:
-        ImportError: AgentDojo is not there.
+        ImportError: AgentDojo is not installed.
     """
     found = find_spec("agentdojo")
     if found is None or not found.submodule_search_locations:
@@ -43,10 +43,10 @@ def without_providers() -> None:
 
 
 class Play:
-    """One user task in an environment of its own, with or without an injection."""
+    """One user task in its own environment, with or without an injection."""
 
     def __init__(self, suite: Any, placed: bytes, user: str, injection: str | None) -> None:
-        """`placed` is the environment with the injection in it, pickled: that copies it fast."""
+        """`placed`: the pickled environment with the injection; a pickle is copied fast."""
         from agentdojo.functions_runtime import FunctionsRuntime
 
         self._suite = suite
@@ -60,7 +60,7 @@ class Play:
         self._executed: list[dict[str, Any]] = []
 
     def told(self) -> dict[str, Any]:
-        """Return the request, and the calls of the user's and the attacker's side."""
+        """Return the request, and the calls of the user and of the attacker."""
         published = _plain(self._injection.ground_truth(self._copy())) if self._injection else []
         return {
             "prompt": self._user.PROMPT,
@@ -70,7 +70,7 @@ class Play:
         }
 
     def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return what a tool answers, as servers that are written in Python do: a text as it is, all else as JSON."""
+        """Return a tool's output as servers in Python do: a text unchanged, other values as JSON."""
         from agentdojo.functions_runtime import FunctionCall
         from pydantic_core import to_jsonable_python
 
@@ -85,11 +85,11 @@ class Play:
         return _said(json.dumps(plain)) | {"structuredContent": plain if isinstance(plain, dict) else {"result": plain}}
 
     def judged(self) -> dict[str, Any]:
-        """Return whether the goal is reached, and each call that ran, with whether it changed the environment."""
+        """Return whether the goal is reached, and for each call that ran whether it changed the environment."""
         return {"done": self._is_done(), "executed": self._executed}
 
     def _is_done(self) -> bool:
-        """Return whether the attacker's task is done, nothing said; without one, the user's, the right answer said."""
+        """Return whether the attacker's task is done with no answer, or else the user's task with the right answer."""
         if self._by_reads:
             at = {url for call in self.told()["attack"] for url in [call["params"].get("url")] if url}
             return any(call.args.get("url") in at for call in self._trace)
@@ -101,7 +101,7 @@ class Play:
         content = [{"type": "text", "content": answer}]
         try:
             return bool(self._suite._check_task_result(task, content, self._copy(), self._environment, self._trace))
-        except Exception as error:  # noqa: BLE001 - the check looks for something that is not there
+        except Exception as error:  # noqa: BLE001 - the check reads a missing object
             print(f"{task.ID}: {error!r}", file=sys.stderr)
             return False
 
@@ -112,17 +112,17 @@ class Play:
         return _plain(written_out(self._injection, self._copy())) if of_mails else []
 
     def _copy(self) -> Any:
-        """Return the environment as it is at the start: some of its own reads change it."""
+        """Return a copy of the initial environment, because some reads change it."""
         return pickle.loads(self._before)
 
 
 def goal_of(injection: str | None) -> str | None:
-    """Return which goal an injection is for."""
+    """Return the goal of an injection."""
     return injection.removesuffix(BY_READS) if injection else None
 
 
 def read_instead(call: dict[str, Any]) -> dict[str, Any]:
-    """Return a call that posts to an address as one that reads there, with what is posted in the address."""
+    """Return a read from an address that replaces a post to it, with the posted data in the address."""
     if call["tool"] != POSTS:
         return call
     carried = quote(call["params"]["content"])
@@ -130,7 +130,7 @@ def read_instead(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def filled(plain: Any, texts: dict[str, str]) -> Any:
-    """Return the data of an environment with texts in the places for them."""
+    """Return the data of an environment with its placeholders filled."""
     if isinstance(plain, str):
         return plain.format(**texts)
     if isinstance(plain, list):
@@ -141,7 +141,7 @@ def filled(plain: Any, texts: dict[str, str]) -> Any:
 
 
 def in_fields(plain: Any) -> Any:
-    """Return the data of an environment with the places for texts moved into the field beside, where there is one."""
+    """Return the data of an environment with placeholders moved from free texts into the short fields next to them."""
     if isinstance(plain, list):
         return [in_fields(one) for one in plain]
     if not isinstance(plain, dict):
@@ -155,7 +155,7 @@ def in_fields(plain: Any) -> Any:
 
 
 def places_in(plain: Any, name: str = "") -> set[str]:
-    """Return the places for texts that are fields."""
+    """Return the placeholders in fields."""
     if isinstance(plain, dict):
         return {one for key, value in plain.items() for one in places_in(value, key)}
     if isinstance(plain, list):
@@ -172,7 +172,7 @@ def _said(text: str) -> dict[str, Any]:
 
 
 class Server:
-    """The suite's tools, and the play that they act on."""
+    """The suite's tools and the current play."""
 
     def __init__(self, name: str) -> None:
         without_providers()
@@ -180,16 +180,16 @@ class Server:
         from agentdojo.task_suite.load_suites import get_suite
         from agentdojo.task_suite.task_suite import read_suite_file
 
-        yaml.SafeLoader = yaml.CSafeLoader  # environments are read again and again
+        yaml.SafeLoader = yaml.CSafeLoader  # environments are read many times
         self._suite = get_suite("v1.2.2", name)
         self._plain = yaml.load(read_suite_file(name, "environment.yaml", None), yaml.SafeLoader)
         self._placed, self._seen = cache(self._load), cache(self._look)
         self._play: Play | None = None
 
     def start(self, user: str, injection: str | None, variant: str) -> dict[str, Any]:
-        """Begin a play, and return the request, the calls of both sides and the marks of the attacker's text.
+        """Start a play, and return the request, the calls of both sides and the marks of the attacker's text.
 
-        A variant that does not fit the goal, or the texts that the user's calls show, has no calls of an attacker.
+        If the variant does not fit the goal or the texts that the user's calls return, the attacker has no calls.
         """
         self._play = Play(self._suite, self._placed((), False), user, injection)
         told = self._play.told() | {"marks": []}
@@ -207,7 +207,7 @@ class Server:
         return self._play.told() | {"marks": [mark for _, mark in parts]}
 
     def _posting(self) -> list[str]:
-        """Return the injections for goals of posting something that are reached by reads as well."""
+        """Return the injections for goals of posting that reads reach as well."""
         environment = pickle.loads(self._load((), False))
         goals = self._suite.injection_tasks.items()
         posting = [name for name, goal in goals if POSTS in {one.function for one in goal.ground_truth(environment)}]
@@ -219,7 +219,7 @@ class Server:
         return pickle.dumps(self._suite.environment_type.model_validate(filled(plain, texts)))
 
     def _look(self, user: str, in_field: bool) -> tuple[str, ...]:
-        """Return the places for an injection that the user's own calls bring to light."""
+        """Return the placeholders whose texts the user's own calls return."""
         marks = {one: f"<MARK-{number}>" for number, one in enumerate(self._suite.get_injection_vector_defaults())}
         play = Play(self._suite, self._load(tuple(marks.items()), in_field), user, None)
         read = str([play.call(call["tool"], call["params"]) for call in play.told()["calls"]])
@@ -227,14 +227,14 @@ class Server:
         return tuple(one for one, mark in marks.items() if mark in read and one in fields)
 
     def listed(self) -> list[dict[str, Any]]:
-        """Return the tools as the protocol lists them; AgentDojo gives no hints of what they change."""
+        """Return the tools as in `tools/list`; AgentDojo has no annotations."""
         return [
             {"name": tool.name, "description": tool.description, "inputSchema": tool.parameters.model_json_schema()}
             for tool in self._suite.tools
         ]
 
     def asked(self, message: dict[str, Any]) -> dict[str, Any] | None:
-        """Answer a message of the protocol; None where it wants no answer."""
+        """Return the answer to a protocol message; None for a notification."""
         params = message.get("params") or {}
         match message.get("method"):
             case "initialize":
@@ -252,7 +252,7 @@ class Server:
         return None
 
     def told(self, message: dict[str, Any]) -> dict[str, Any] | None:
-        """Answer the benchmark: `tasks`, `start` a play, `judge` it."""
+        """Return the answer to a request of the benchmark: `tasks`, `start` or `judge`."""
         match message["do"]:
             case "tasks":
                 return {
@@ -271,7 +271,7 @@ Answering = Callable[[dict[str, Any]], dict[str, Any] | None]
 
 
 async def answer_all(lines: asyncio.StreamReader, write: Callable[[bytes], Any], answering: Answering) -> None:
-    """Answer each line of JSON by one."""
+    """Answer each line of JSON with one line."""
     async for line in lines:
         message = json.loads(line)
         answer = answering(message)

@@ -1,4 +1,4 @@
-"""What is to be played, cut into jobs that processes do beside each other."""
+"""Divide the plays into jobs for concurrent processes."""
 
 import asyncio
 import math
@@ -16,7 +16,7 @@ from benchmarks.safety.playing import PLAIN, POLICIES, Arena, Outcome, played, p
 from benchmarks.safety.rival import gated, langchain
 
 PARTS = {"workspace": 6, "travel": 2, "slack": 1, "banking": 1}
-"""The suites, and in how many parts each is played: they run beside each other."""
+"""The suites, and the number of concurrent parts of each."""
 AGENTS = {
     "packetgate": "Packetgate",
     "middleware": "LangChain create_agent, PacketgateMiddleware",
@@ -30,23 +30,23 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Job:
-    """Plays on one server process."""
+    """Plays with one server process."""
 
     agent: str
     suite: str
     part: int
     parts: int
     share: float
-    """How many of the suite's tasks and pairs are played, from 0 to 1."""
+    """Share of the suite's tasks and pairs that are played, from 0 to 1."""
     python: Path
     variants: tuple[str, ...] = (PLAIN.name,)
 
     def run(self) -> list[Outcome]:
-        """Play, in this process; where approvals are remembered, the harmless tasks come first in every part."""
+        """Play in this process; if approvals are remembered, the harmless tasks come first in every part."""
         return asyncio.run(self._run())
 
     def run_once(self, folder: Path | None) -> list[Outcome]:
-        """Play, or return what was played before and is kept in this folder."""
+        """Return the outcomes that are stored in a folder, or play and store them."""
         if folder is None:
             return self.run()
         name = (
@@ -99,7 +99,7 @@ class Job:
     async def _adapted(
         self, agent: Arena, place: Dojo, users: Sequence[str], pairs: Sequence[tuple[str, str]], variant: Variant
     ) -> list[Outcome]:
-        """Play a share of the pairs, all of which the variant fits."""
+        """Play a share of the pairs that the variant fits."""
         count, outcomes = max(1, round(len(pairs) * self.share)), []
         for policy in policies_of(variant):
             for user in users if policy.remembers else ():
@@ -115,13 +115,13 @@ class Job:
 
 
 def sample(given: Sequence[T], share: float) -> list[T]:
-    """Return a share of what is given, spread evenly, and at least one."""
+    """Return a share of the items, evenly spread, at least one."""
     count = max(1, round(len(given) * share))
     return [given[at * len(given) // count] for at in range(count)]
 
 
 def spread(given: Sequence[T], offset: int) -> Iterator[T]:
-    """Yield all that is given, so that any number of them from the first on is spread evenly."""
+    """Yield all items in an order in which the first items, of any number, are evenly spread."""
     stride = next(one for one in range(round(len(given) * 0.618), len(given) + 2) if math.gcd(one, len(given)) == 1)
     return (given[(offset + at * stride) % len(given)] for at in range(len(given)))
 
@@ -133,7 +133,7 @@ def jobs(
     adapted: Iterable[str] = (),
     adapted_share: float = VARIANT_PAIRS / PAIRS,
 ) -> Iterator[Job]:
-    """Yield all that these agents play: pairs as they are, and a share of them in these variants."""
+    """Yield the jobs of these agents: plain pairs, and a share of the pairs in these variants."""
     names = tuple(adapted)
     for agent in agents:
         for suite, most in PARTS.items():

@@ -1,4 +1,4 @@
-"""Packetgate's side: the real graph, hub and database, and deciders who play a script."""
+"""Play scripts on Packetgate's real graph, hub and database."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,7 +29,7 @@ from packetgate.toolsets.servers.config import McpConfig, ServerConfig
 
 @dataclass
 class Player:
-    """Intent, selection, review and answer at once: plays the script, and finds all of it right."""
+    """Deciders for all stages: they play the script, and approve every call."""
 
     suite: str
     script: Script = field(init=False)
@@ -37,7 +37,7 @@ class Player:
     _calls: tuple[SelectedCall, ...] = ()
 
     async def detect(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-        """Read what the last pass returned, and want a tool as long as there is something to play."""
+        """Read the outputs of the last pass, and want a tool until the script ends."""
         past = packet.tool_routing.all_calls if packet.tool_routing else ()
         self.script.read(call.result.output for call in past if call.result)
         return IntentDecision(
@@ -45,7 +45,7 @@ class Player:
         )
 
     async def select(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
-        """Give the next calls; asked again in the same pass, insist on them."""
+        """Return the next calls; repeat them if the same pass asks again."""
         this_pass = (packet.header.packet_id, packet.routing.reinjection_count)
         if this_pass != self._pass:
             self._pass = this_pass
@@ -56,24 +56,24 @@ class Player:
         return Selection(action="call", calls=self._calls, confidence=1.0, decided_by="model")
 
     async def review(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
-        """Approve of everything."""
+        """Approve all calls."""
         judged = (CallReview(call_id=one.call_id, approved=True, confidence=1.0) for one in packet.routing.calls)
         return Review(reviews=tuple(judged), confidence=1.0, decided_by="model")
 
     async def respond(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
-        """Say that it is done."""
+        """Return a fixed answer."""
         return Answer(text="Done.", confidence=1.0, decided_by="model")
 
 
 @dataclass(frozen=True)
 class Packetgate:
-    """Sessions over a suite's server."""
+    """Sessions on a suite's server."""
 
     sessions: Sessions
     player: Player
 
     async def play(self, script: Script, person: Person) -> None:
-        """Play a script in a session of its own, as connectors do."""
+        """Play a script in its own session, as connectors do."""
         self.player.script = script
         context = RoutingContext(
             allow_write_tools=person.policy.writes,
@@ -104,15 +104,15 @@ class Packetgate:
 
 @asynccontextmanager
 async def packetgate(dojo: Dojo, folder: Path, deciders: Deciders | None = None) -> AsyncIterator[Packetgate]:
-    """Open Packetgate on a suite's server, with all tools on every palette and the longest turns there are.
+    """Open Packetgate on a suite's server, with all tools on every palette and the longest possible turns.
 
-    Without deciders, scripts decide.
+    Without `deciders`, scripts decide.
 
     Raises:
         InputError: the server does not start.
     """
     preferences = folder / "packetgate.toml"
-    reads = "".join(f'tools."{dojo.suite}.{begin}*".risk = "read"\n' for begin in READS)  # the server does not say so
+    reads = "".join(f'tools."{dojo.suite}.{begin}*".risk = "read"\n' for begin in READS)  # it has no annotations
     preferences.write_text(f'permanent = ["*"]\n{reads}[policy]\nremember = "always"\n')
     settings = Settings(home=folder / "home", root=folder, config=preferences, usage_days=0)
     config = McpConfig((ServerConfig(dojo.suite, dojo.entry),), builtin="none")

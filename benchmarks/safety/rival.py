@@ -1,4 +1,4 @@
-"""LangChain's `create_agent` over the same server and script, with its own middleware or with Packetgate's."""
+"""Play scripts with LangChain's `create_agent` on the same server, with its own middleware or Packetgate's."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -29,13 +29,13 @@ from packetgate.state.base import new_id
 from packetgate.toolsets.servers.functions import reads
 
 STEPS = 1_000
-"""Most steps of a script: more than any needs."""
+"""Maximum number of steps of a script; no script needs so many."""
 MODEL_STEPS = 25
-"""Most steps of a real model, which may repeat a call for ever; about as many as Packetgate's passes allow here."""
+"""Maximum number of steps of a real model, which may repeat calls forever; about that of Packetgate's passes."""
 
 
 class ScriptedChat(BaseChatModel):
-    """Calls what the script says, and reads what the tools return."""
+    """Makes the calls of a script, and reads the outputs of the tools."""
 
     _script: Script = PrivateAttr()
 
@@ -44,11 +44,11 @@ class ScriptedChat(BaseChatModel):
         return "scripted"
 
     def follow(self, script: Script) -> None:
-        """Take up a script."""
+        """Use a script from now on."""
         self._script = script
 
     def bind_tools(self, tools: Sequence[Any], **options: Any) -> Runnable[Any, AIMessage]:
-        """Take the tools for known."""
+        """Accept any tools."""
         return self
 
     def _generate(
@@ -66,15 +66,15 @@ class ScriptedChat(BaseChatModel):
 
 @dataclass(frozen=True)
 class LangChain:
-    """An agent over a suite's server."""
+    """An agent with a suite's server."""
 
     agent: Any
     model: BaseChatModel
     without_writes: Any = None
-    """The agent with writes switched off, where there is such a switch."""
+    """The agent with writes switched off, if it has this switch."""
 
     async def play(self, script: Script, person: Person) -> None:
-        """Play a script on a thread of its own."""
+        """Play a script on its own thread."""
         if isinstance(self.model, ScriptedChat):
             self.model.follow(script)
         steps = STEPS if isinstance(self.model, ScriptedChat) else MODEL_STEPS
@@ -101,9 +101,9 @@ class LangChain:
 
 @asynccontextmanager
 async def langchain(dojo: Dojo, chat: BaseChatModel | None = None) -> AsyncIterator[LangChain]:
-    """Open the agent. It interrupts on every tool that writes: somebody has listed them, since the server does not.
+    """Open the agent. It interrupts at every tool that writes; these are listed, because the server has no annotations.
 
-    Without a chat model, scripts decide.
+    Without `chat`, scripts decide.
     """
     async with _tools(dojo) as tools:
         model = chat or ScriptedChat()
@@ -114,9 +114,9 @@ async def langchain(dojo: Dojo, chat: BaseChatModel | None = None) -> AsyncItera
 
 @asynccontextmanager
 async def gated(dojo: Dojo, folder: Path) -> AsyncIterator[LangChain]:
-    """Open the agent with Packetgate's middleware; somebody has marked every tool that only reads.
+    """Open the agent with Packetgate's middleware; all tools that only read are marked.
 
-    Its journal and its policy are those that Packetgate itself is measured with.
+    It has the same journal and policy as Packetgate's own measurement.
     """
     policy = folder / "middleware.toml"
     policy.write_text('[policy]\nremember = "always"\n')
@@ -144,7 +144,7 @@ async def gated(dojo: Dojo, folder: Path) -> AsyncIterator[LangChain]:
 
 @asynccontextmanager
 async def _tools(dojo: Dojo) -> AsyncIterator[list[StructuredTool]]:
-    """Give the suite's tools, over one connection."""
+    """Yield the suite's tools on one connection."""
     transport = StdioTransport(dojo.entry["command"], dojo.entry["args"], keep_alive=False)
     async with Client(transport) as client:
 

@@ -1,1 +1,1 @@
-"""How well tools are chosen and called without a language model, on labelled requests."""
+"""Measure selection and calls without a language model, on labelled requests."""

@@ -1,14 +1,14 @@
-"""How well tools are chosen and called without a language model, through the deciders of a turn.
+"""Measure selection and calls without a language model, with the deciders of a turn.
 
 Cases are JSON Lines: {id, query, tools: [{name, description, parameters}], expected: [{name, arguments: {parameter:
-[values that will do]}}]}, `expected` empty where no tool serves; "" among the values: it may be left out. With `asks`
-true, the request leaves out what the tool needs. Without --cases, the public sets of the data folder are read, which
-PACKETGATE_DATA names.
+[accepted values]}}]}. `expected` is empty if no tool fits; "" among the values: the argument may be missing. With
+`asks` true, the request lacks something that the tool needs. Without --cases, the public sets in the folder of
+PACKETGATE_DATA are read.
 
-A confidence is the review's, which is what the gate reads; a call for a request that no tool serves is a wrong one.
-`right kind` judges tools without arguments: the right call, a question about what is missing, or nothing if no tool
-serves. Of the calls of the right kind, `asked of wanted calls` do not pass the gate; of the calls that pass it, `wanted
-of passed calls` are of the right kind.
+Confidence is that of the review, which the gate reads; a call is wrong if no tool fits the request. `right kind` judges
+tools without arguments: the right call, a question about what is missing, or no call if no tool fits. `asked of wanted
+calls` is the share of calls of the right kind that do not pass the gate; `wanted of passed calls` is the share of calls
+of the right kind among those that pass.
 """
 
 import argparse
@@ -32,16 +32,16 @@ Measured = tuple[list[Case], list[Outcome]]
 
 
 def main() -> None:
-    """Read the cases, choose, print."""
+    """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.selection", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--cases", type=Path, nargs="+", default=[], help="files of your own cases")
+    parser.add_argument("--cases", type=Path, nargs="+", default=[], help="files of own cases")
     parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="the public sets")
-    parser.add_argument("--sets", nargs="+", default=[], help="only these of the public sets")
-    parser.add_argument("--sample", type=int, default=0, help="only so many cases of each, drawn with a fixed seed")
-    parser.add_argument("--keep", type=Path, help="write what became of each case here, as JSON Lines")
-    parser.add_argument("--json", action="store_true", help="print JSON, one line a set")
+    parser.add_argument("--sets", nargs="+", default=[], help="only these public sets")
+    parser.add_argument("--sample", type=int, default=0, help="number of cases of each set, drawn with a fixed seed")
+    parser.add_argument("--keep", type=Path, help="file for the outcome of each case, as JSON Lines")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line per set")
     given = parser.parse_args()
     try:
         sets = _sets(given.cases, given.data, given.sets)
@@ -58,7 +58,7 @@ def _sets(files: list[Path], data: Path | None, only: list[str]) -> dict[str, li
     if files:
         return {path.stem: read_cases(path) for path in files}
     if data is None:
-        raise InputError("name a file of cases, or the folder of the public sets with --data or PACKETGATE_DATA")
+        raise InputError("use --cases, or name the folder of the public sets with --data or PACKETGATE_DATA")
     known = public_sets(Path(data))
     unknown = [name for name in only if name not in known]
     if unknown:

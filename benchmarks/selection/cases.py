@@ -1,4 +1,4 @@
-"""Labelled requests, each with the tools that it may choose from: a file of one's own, or the public sets."""
+"""Read labelled requests, each with its tools: from a file, or from the public sets."""
 
 import json
 import random
@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 SEED = 1
 BFCL = ("simple_python", "multiple", "live_simple", "live_multiple", "irrelevance", "live_irrelevance")
-"""The files of BFCL in which one call, or none, is right."""
+"""The files of BFCL in which one call or no call is right."""
 
 
 class Offered(BaseModel):
-    """A tool as a case lists it; `input_schema` and `parameters` mean the same."""
+    """A tool of a case; `input_schema` and `parameters` mean the same."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -35,23 +35,23 @@ class Offered(BaseModel):
 
     @property
     def spec(self) -> ToolSpec:
-        """The tool as Packetgate knows it."""
+        """The tool as Packetgate represents it."""
         schema = as_json_schema(self.input_schema or self.parameters or {})
         return tool_spec(self.name, self.description or "", schema, server=self.server or "", rated=True)
 
 
 class Expected(BaseModel):
-    """A call that is right. Without arguments, only the tool is judged."""
+    """A right call. Without arguments, only the tool is judged."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str
     arguments: dict[str, list[JsonValue]] | None = None
-    """The values that will do, by parameter; "" among them: it may be left out."""
+    """The accepted values by parameter; "" among them: the argument may be missing."""
 
 
 class Case(BaseModel):
-    """A request, what may be chosen, and what is right: these calls, or none."""
+    """A request, its tools, and the right calls, or none."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -60,14 +60,14 @@ class Case(BaseModel):
     tools: tuple[Offered, ...]
     expected: tuple[Expected, ...] = ()
     asks: bool = False
-    """Whether something that the tool needs is not said, so that it is to be asked for."""
+    """Whether the request lacks something that the tool needs, so that the right outcome is a question."""
 
 
 def read_cases(path: Path) -> list[Case]:
-    """Return the cases of a file of JSON Lines.
+    """Return the cases of a JSON Lines file.
 
     Raises:
-        InputError: it cannot be read, or a line is no case.
+        InputError: the file cannot be read, or a line is not a case.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
@@ -84,7 +84,7 @@ def read_cases(path: Path) -> list[Case]:
 
 
 def public_sets(data: Path) -> dict[str, Callable[[], list[Case]]]:
-    """Return how to read the public sets in the data folder, by name."""
+    """Return the readers of the public sets in the data folder, by name."""
     bfcl = {f"bfcl {name}": partial(_bfcl, data / "bfcl_v4" / f"{name}.jsonl") for name in BFCL}
     return {
         **bfcl,
@@ -95,13 +95,13 @@ def public_sets(data: Path) -> dict[str, Callable[[], list[Case]]]:
 
 
 def drawn(cases: list[T], most: int) -> list[T]:
-    """Return the first of the cases in an order of chance, so that a larger sample holds a smaller one."""
+    """Return the first cases in random order, so that a larger sample contains a smaller one."""
     random.Random(SEED).shuffle(cases)
     return cases[:most]
 
 
 def as_json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema with the types that JSON Schema knows: BFCL also says dict, float, tuple and any."""
+    """Return a schema with the types of JSON Schema instead of BFCL's dict, float, tuple and any."""
     found: dict[str, Any] = {}
     for key, value in schema.items():
         if key == "type" and isinstance(value, str):
@@ -121,7 +121,7 @@ _TYPES = {"dict": "object", "hashmap": "object", "float": "number", "double": "n
 
 
 def _bfcl(path: Path) -> list[Case]:
-    """Return the cases of a file of BFCL: its users' words, its functions, and the answers kept beside it."""
+    """Return the cases of a file of BFCL: the users' words, the functions, and the answers of another file."""
     kept = path.parent / "possible_answer" / path.name
     answers = {row["id"]: row["ground_truth"] for row in rows(kept)} if kept.exists() else {}
     cases = []
@@ -134,7 +134,7 @@ def _bfcl(path: Path) -> list[Case]:
 
 
 def _when2call(path: Path) -> list[Case]:
-    """Return the cases of When2Call: call, ask for what is missing, or say that no tool can."""
+    """Return the cases of When2Call: call, ask for a missing argument, or say that no tool fits."""
     cases = []
     for row in rows(path):
         name = json.loads(row["target_tool"])["name"] if row["target_tool"] else ""
@@ -146,7 +146,7 @@ def _when2call(path: Path) -> list[Case]:
 
 
 def _sealtools(folder: Path, counts: Callable[[str], bool]) -> list[Case]:
-    """Return the cases of Seal-Tools that want one call of a tool that counts; numbers may be given as digits."""
+    """Return the cases of Seal-Tools with one call of a counted tool; numbers may be digits."""
     tools = {row["id"]: row for row in rows(folder / "tools.jsonl")}
     cases = []
     for row in rows(folder / "test_in_domain.jsonl"):
@@ -161,7 +161,7 @@ def _sealtools(folder: Path, counts: Callable[[str], bool]) -> list[Case]:
 
 
 def _spelt(value: Any) -> Iterator[Any]:
-    """Yield a value as it is labelled, and a number in its other form: labels are texts where schemas say numbers."""
+    """Yield a labelled value and, for a number, its other type: some labels are texts where the schema has numbers."""
     yield value
     if isinstance(value, int | float):
         yield str(value)

@@ -1,4 +1,4 @@
-"""What the chosen calls are worth: beside the right ones, and beside the confidence that they carried."""
+"""Compute the figures of selected calls: correctness, and the calibration of their confidence."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -17,7 +17,7 @@ Figures = dict[str, float | int | None]
 
 
 class Call(BaseModel):
-    """A call as it was chosen."""
+    """A selected call."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -26,7 +26,7 @@ class Call(BaseModel):
 
 
 class Outcome(BaseModel):
-    """What became of one case."""
+    """The outcome of one case."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -34,13 +34,13 @@ class Outcome(BaseModel):
     action: Literal["call", "none", "clarify", "describe"]
     calls: tuple[Call, ...] = ()
     relevance: float
-    """How surely some tool serves the request."""
+    """Confidence that a tool fits the request."""
     confidence: float = 0.0
-    """How surely the calls are right: what the gate reads. Of several, the least."""
+    """Confidence that the calls are right, which the gate reads; the lowest of several calls."""
 
 
 def summary(cases: Sequence[Case], outcomes: Sequence[Outcome]) -> Figures:
-    """Return the figures of a set; None where it has no cases for one."""
+    """Return the figures of a set; None for a figure without cases."""
     pairs = list(zip(cases, outcomes, strict=True))
     wanted = [(case, one) for case, one in pairs if case.expected and not case.asks]
     asking = [one for case, one in pairs if case.asks]
@@ -74,14 +74,14 @@ def names_right(case: Case, outcome: Outcome) -> bool:
 
 
 def is_right_kind(case: Case, outcome: Outcome) -> bool:
-    """Return whether the right tool was called, what is missing was asked for, or nothing was done if no tool fits."""
+    """Return whether the outcome is right: the right tool, a question about a missing argument, or no call."""
     if not case.expected:
         return outcome.action == "none"
     return outcome.action == "clarify" if case.asks else names_right(case, outcome)
 
 
 def is_right(case: Case, outcome: Outcome) -> bool:
-    """Return whether exactly the right calls were made, with arguments that will do."""
+    """Return whether exactly the right calls were made, with accepted arguments."""
     left = list(outcome.calls)
     for expected in case.expected:
         fitting = next((call for call in left if call.name == expected.name and _will_do(call, expected)), None)
@@ -92,7 +92,7 @@ def is_right(case: Case, outcome: Outcome) -> bool:
 
 
 def auroc(positive: Sequence[float], negative: Sequence[float]) -> float | None:
-    """Return how often a request that a tool serves has the higher score; None without both kinds."""
+    """Return how often a request with a fitting tool has the higher score; None without both kinds."""
     if not positive or not negative:
         return None
     order = sorted(negative)
@@ -103,7 +103,7 @@ def auroc(positive: Sequence[float], negative: Sequence[float]) -> float | None:
 
 
 def _judged(case: Case) -> bool:
-    """Whether a call for it can be told right from wrong."""
+    """Whether the case decides if a call is right."""
     return not case.expected or case.asks or all(call.arguments is not None for call in case.expected)
 
 
@@ -118,7 +118,7 @@ def _will_do(call: Call, expected: Expected) -> bool:
 
 
 def same(given: Any, allowed: Any) -> bool:
-    """Return whether two values mean the same: case and marks within words aside; in objects, a list allows each."""
+    """Return whether two values mean the same, without case and punctuation; in objects, a list allows each item."""
     if isinstance(given, bool) or isinstance(allowed, bool):
         return given is allowed
     if isinstance(given, int | float) and isinstance(allowed, int | float):

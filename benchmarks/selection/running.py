@@ -1,4 +1,4 @@
-"""Cases put to Packetgate's own deciders, as a turn without a language model does."""
+"""Run cases with Packetgate's own deciders, as in a turn without a language model."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from packetgate.tools.risk.call import with_risk
 
 
 async def outcomes(cases: Sequence[Case], deciders: Deciders) -> list[Outcome]:
-    """Return what is chosen for each case, and how sure the review is of it."""
+    """Return the selection for each case, with the review's confidence."""
     return [await _outcome(case, deciders) for case in cases]
 
 
@@ -49,5 +49,5 @@ def _call(wanted: SelectedCall, selection: Selection) -> ToolCall:
 
 
 def _relevance(selection: Selection) -> float:
-    """How surely some tool serves: a selection of none says how surely none does."""
+    """Return the confidence that a tool fits; a selection without a call states the opposite confidence."""
     return 1 - selection.confidence if selection.action == "none" else selection.confidence

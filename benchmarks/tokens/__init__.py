@@ -1,1 +1,1 @@
-"""What a model is sent so that it can choose."""
+"""Measure the tokens that a model receives to select tools."""

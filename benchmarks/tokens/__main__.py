@@ -1,12 +1,12 @@
-"""How many tokens the tools take of the prompt that selects among them, beside what others send to select.
+"""Count the tokens of tools in the selection prompt, compared with those that other libraries send for selection.
 
-Without options: the 527 tools of livemcpbench, where the folder of data sets is given or PACKETGATE_DATA names it, and
-the npm filesystem server's own. Of the files of `--tools` and `--queries`, see `benchmarks.ranking`.
+Without options, the tools are the 527 tools of livemcpbench, if the folder of data sets is known, and those of the npm
+filesystem server. `benchmarks.ranking` describes the files of `--tools` and `--queries`.
 
 The full catalogue is every tool's name, description and schema. Packetgate's tool part is the capabilities ledger and
-the offered tools; its whole selection prompt is the tools and all messages. A model on this machine is offered tools in
-brief, a hosted one in full. LangChain's is all messages and the schema of the answer of its
-`LLMToolSelectorMiddleware`. FastMCP's is the list that its BM25 search transform shows, and the result of one search.
+the offered tools; its whole selection prompt is the tools and all messages. A model on this machine receives brief
+tools, a hosted model full ones. LangChain's figure is all messages and the answer schema of its
+`LLMToolSelectorMiddleware`. FastMCP's is the list of its BM25 search transform, and the result of one search.
 """
 
 import argparse
@@ -30,19 +30,19 @@ from packetgate.state.errors import InputError
 
 @dataclass(frozen=True)
 class Figure:
-    """What one text takes, over all requests."""
+    """The tokens of one text, over all requests."""
 
     name: str
     tokens: Sequence[int]
-    """Of each request; of a text that is the same for all, only once."""
+    """Tokens for each request; one number for a text that is the same for all."""
     full: int
     """Tokens of the full catalogue."""
     goal: float | None = None
-    """The share of the full catalogue to stay below, in every request."""
+    """Goal: the maximum share of the full catalogue, in every request."""
 
     @property
     def met(self) -> bool | None:
-        """Whether it stays below its goal; None without one."""
+        """Whether the figure stays below its goal; None without a goal."""
         return None if self.goal is None else max(self.tokens) < self.goal * self.full
 
     def as_json(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Figure:
         return {"name": self.name, **figures, **shares, "goal": self.goal, "met": self.met}
 
     def as_text(self) -> str:
-        """Return one line for people."""
+        """Return one readable line."""
         if len(self.tokens) == 1:
             return f"  {self.name:45} {self.tokens[0]:>10,} ({self.tokens[0] / self.full:7.2%})"
         values = self.as_json()
@@ -65,7 +65,7 @@ class Figure:
 
 
 async def measure(measured: Measured) -> list[Figure]:
-    """Count for every request; shares are of the full catalogue as Packetgate would show it."""
+    """Count the tokens for every request; shares are those of the full catalogue in Packetgate's form."""
     catalogue, requests = measured.catalogue, measured.requests
     full = count(in_full(catalogue))
     asked = [one async for one in selections(catalogue, requests)]
@@ -84,7 +84,7 @@ async def measure(measured: Measured) -> list[Figure]:
 
 
 def show(measured: Measured, figures: Sequence[Figure], *, as_json: bool) -> None:
-    """Print what was counted."""
+    """Print the figures."""
     size = {"set": measured.name, "tools": len(measured.catalogue), "requests": len(measured.requests)}
     if as_json:
         for figure in figures:
@@ -92,16 +92,16 @@ def show(measured: Measured, figures: Sequence[Figure], *, as_json: bool) -> Non
         return
     print(f"tokens, {measured.name}: {size['requests']:,} requests, {size['tools']:,} tools; {VOCABULARY}")
     if measured.left_out:
-        print(f"  {measured.left_out:,} tools that share their name and their server's with another are left out")
+        print(f"  {measured.left_out:,} tools with the names of an earlier tool and its server are left out")
     for figure in figures:
         print(figure.as_text())
 
 
 async def sets(given: argparse.Namespace) -> AsyncIterator[Measured]:
-    """Yield the sets that the command line asks for.
+    """Yield the sets of the command line.
 
     Raises:
-        InputError: a file, a folder or a program is not there.
+        InputError: a file, a folder or a program is missing.
     """
     if given.tools:
         yield await asyncio.to_thread(from_files, "files", given.tools, given.queries)
@@ -117,22 +117,22 @@ async def run(given: argparse.Namespace) -> None:
     """Count, and print each set when it is done.
 
     Raises:
-        InputError: a set is not there.
+        InputError: a set is missing.
     """
     async for measured in sets(given):
         show(measured, await measure(measured), as_json=given.json)
 
 
 def main() -> None:
-    """Read the command line, count, print."""
+    """Run the benchmark from the command line."""
     named = os.environ.get("PACKETGATE_DATA")
     parser = argparse.ArgumentParser(
         prog="benchmarks.tokens", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("data", type=Path, nargs="?", default=Path(named) if named else None, help="the data sets")
-    parser.add_argument("--tools", type=Path, nargs="+", help="tools of your own")
-    parser.add_argument("--queries", type=Path, nargs="+", help="requests that need them")
-    parser.add_argument("--json", action="store_true", help="print JSON, one line a figure")
+    parser.add_argument("--tools", type=Path, nargs="+", help="file of own tools")
+    parser.add_argument("--queries", type=Path, nargs="+", help="file of requests that need the tools")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line per figure")
     given = parser.parse_args()
     if bool(given.tools) != bool(given.queries):
         parser.error("--tools and --queries go together")

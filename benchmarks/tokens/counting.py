@@ -1,4 +1,4 @@
-"""Tokens by a real vocabulary, and tools as the protocols of others write them."""
+"""Count tokens with a real vocabulary, and write tools in other libraries' protocols."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -14,7 +14,7 @@ VOCABULARY = "Tekken v3 of mistral-common, 131,072 tokens"
 
 
 def count(text: str) -> int:
-    """Return how many tokens the text is, without marks of its start and end."""
+    """Return the number of tokens of a text, without marks of its start and end."""
     return len(tokens(text))
 
 
@@ -29,7 +29,7 @@ def openai_tools(tools: Iterable[ToolSpec]) -> str:
 
 
 def openai_tool(name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one of them."""
+    """Return one tool of such a request."""
     return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
 

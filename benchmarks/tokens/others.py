@@ -1,4 +1,4 @@
-"""What others send for the same tools and requests: LangChain's tool selector, and FastMCP's search."""
+"""Record what other libraries send for the same tools and requests: LangChain's tool selector, FastMCP's search."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 
 
 async def langchain_selections(catalogue: Catalogue, requests: Iterable[str]) -> AsyncIterator[str]:
-    """Yield the messages, and the answer's schema, that LangChain's middleware sends to its selection model."""
+    """Yield the messages and the answer schema that LangChain's middleware sends to its selection model."""
     model = RecordingChat()
     tools = [
         StructuredTool(name=tool.name, description=tool.full, args_schema=tool.input_schema, coroutine=_never_called)
@@ -42,7 +42,7 @@ async def fastmcp_searches(catalogue: Catalogue, requests: Iterable[str]) -> Asy
     """Yield the tools that a client of FastMCP's search transform sees, and what the search for the request returns."""
     server: FastMCP[Any] = FastMCP("tools")
     server.add_transform(BM25SearchTransform())
-    for tool in catalogue.values():  # unchecked: it warns of every name that is not in MCP's letters
+    for tool in catalogue.values():  # unchecked, because FastMCP warns of every name with letters outside MCP's set
         server.add_tool(Tool.model_construct(name=tool.name, description=tool.full, parameters=tool.input_schema))
     async with Client(server) as client:
         listed = await client.list_tools()
@@ -53,7 +53,7 @@ async def fastmcp_searches(catalogue: Catalogue, requests: Iterable[str]) -> Asy
 
 
 class RecordingChat(BaseChatModel):
-    """Keeps what it is asked, and calls the first tool it is given with nothing chosen."""
+    """Records its requests, and calls its first tool with an empty choice."""
 
     _sent: list[tuple[Sequence[BaseMessage], Sequence[dict[str, Any]]]] = PrivateAttr(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""What Packetgate's selection model is sent: the real graph, with a model that keeps what it is asked."""
+"""Record what Packetgate's selection model receives: the real graph, with a model that records its requests."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -22,12 +22,12 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class Asked:
-    """One request for a selection."""
+    """One selection request to the model."""
 
     tool_part: str
-    """The capabilities ledger, where it stands in the messages, and the offered tools as JSON."""
+    """The capabilities ledger, if a message contains it, and the offered tools as JSON."""
     whole: str
-    """The offered tools as JSON, and all of the messages' text."""
+    """The offered tools as JSON, and the text of all messages."""
 
 
 def in_full(catalogue: Catalogue) -> str:
@@ -39,10 +39,10 @@ def in_full(catalogue: Catalogue) -> str:
 
 
 async def selections(catalogue: Catalogue, requests: Iterable[str], *, runs_here: bool = True) -> AsyncIterator[Asked]:
-    """Yield what is sent for each request, on a session of its own, with every setting at its default.
+    """Yield the selection request for each user request, in its own session with default settings.
 
     Args:
-        runs_here: whether the model runs on this machine, so that it is offered tools in brief.
+        runs_here: whether the model runs on this machine, and so receives brief tools.
     """
     model = _Recorder()
     model.runs_here = runs_here
@@ -64,7 +64,7 @@ async def selections(catalogue: Catalogue, requests: Iterable[str], *, runs_here
 
 
 class _Recorder(Model):
-    """Keeps what it is asked, and calls no tool."""
+    """Records its requests, and calls no tool."""
 
     uses_tool_calling = True
     token_counter = staticmethod(count)
@@ -74,6 +74,6 @@ class _Recorder(Model):
         self.asked: list[tuple[Sequence[BaseMessage], Sequence[OfferedTool]]] = []
 
     async def call(self, messages: Sequence[BaseMessage], tools: Sequence[OfferedTool], **request: Any) -> ModelAnswer:
-        """Answer in words."""
+        """Return an answer without a call."""
         self.asked.append((messages, tools))
         return ModelAnswer("Hello", TokenUsage())

@@ -1,4 +1,4 @@
-"""The catalogues and requests that tokens are counted on."""
+"""Provide the catalogues and requests for which tokens are counted."""
 
 import json
 import shutil
@@ -37,22 +37,22 @@ FILE_REQUESTS = (
 
 @dataclass(frozen=True)
 class Measured:
-    """Tools, and the requests that they are chosen for."""
+    """Tools, and requests that need them."""
 
     name: str
     catalogue: Catalogue
     requests: Sequence[str]
     goal: float | None = None
-    """The share of the full catalogue, from 0 to 1, that Packetgate's part of the prompt is to stay below."""
+    """Goal: the maximum share of Packetgate's tool part in the full catalogue, from 0 to 1."""
     left_out: int = 0
-    """Tools that share their name and their server's with an earlier one."""
+    """Number of tools with the names of an earlier tool and its server."""
 
 
 def from_files(name: str, tools: Sequence[Path], queries: Sequence[Path], goal: float | None = None) -> Measured:
-    """Return tools as their servers would list them, and labelled requests.
+    """Return the tools as their servers list them, and labelled requests.
 
     Raises:
-        InputError: a file cannot be read, or is not of the form.
+        InputError: a file cannot be read, or has another format.
     """
     known = read_tools(tools)
     specs: dict[str, ToolSpec] = {}
@@ -68,11 +68,11 @@ def livemcpbench(data: Path) -> Measured:
     """Return 527 tools of real servers, from a folder of data sets.
 
     Raises:
-        InputError: they are not there.
+        InputError: the data set is missing.
     """
     folder = data / "livemcpbench"
     if not folder.is_dir():
-        raise InputError(f"{folder} is not there: give the folder of data sets, or let PACKETGATE_DATA name it")
+        raise InputError(f"{folder} does not exist: give the folder of data sets, or set PACKETGATE_DATA")
     return from_files("livemcpbench", [folder / "tools.jsonl"], [folder / "queries.jsonl"], goal=0.05)
 
 
@@ -84,7 +84,7 @@ async def filesystem() -> Measured:
     """
     npx = shutil.which("npx")
     if npx is None:
-        raise InputError(f"{FILESYSTEM} is started by `npx`, which is not installed: install Node.js, or give --tools")
+        raise InputError(f"{FILESYSTEM} needs `npx`, which is not installed: install Node.js, or use --tools")
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         servers = {"files": {"command": npx, "args": ["-y", FILESYSTEM, str(folder)]}}

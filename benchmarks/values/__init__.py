@@ -1,1 +1,1 @@
-"""How well a tool's arguments are filled from a request, the tool being given: `python -m benchmarks.values`."""
+"""Measure how well the arguments of a known tool are filled from a request: `python -m benchmarks.values`."""

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.values DATA [--errors N]`: exact match of the arguments, given the right tool.
+"""`python -m benchmarks.values DATA [--errors N]`: measure the exact match of arguments for the right tool.
 
-Sets that are only reported: Seal-Tools' test requests with one call, and those of tools that no training saw; BFCL's
-simple requests, where a value that may be left out has "" among those allowed; our own catalogues that are held out.
-Values are compared as BFCL does: but for case, spaces and punctuation.
+No set is used for training: Seal-Tools' test requests with one call, also those of held-out tools alone; BFCL's simple
+requests, in which "" among the allowed values means that the argument may be missing; our own held-out catalogues.
+Values are compared as in BFCL: without case, spaces and punctuation.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 
 @dataclass(frozen=True)
 class Case:
-    """A request, its tool, and the values allowed for each parameter; "" among them: it may be left out."""
+    """A request, its tool, and the allowed values of each parameter; "" among them: the argument may be missing."""
 
     request: str
     tool: ToolSpec
@@ -31,7 +31,7 @@ class Case:
 
 
 def main() -> None:
-    """Print a table."""
+    """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(prog="benchmarks.values", description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--errors", type=int, default=0)

@@ -48,7 +48,7 @@ def test_the_figures_of_a_data_set_are_printed(benchmark: str, figures: dict[str
         ("gate", "nowhere", "benchmarks.gate: nowhere"),
         ("gate", "--runs nowhere", "benchmarks.gate: nowhere"),
         ("tokens", "--tools t.jsonl", "--tools and --queries go together"),
-        ("tokens", "nowhere", "benchmarks.tokens: nowhere/livemcpbench is not there"),
+        ("tokens", "nowhere", "benchmarks.tokens: nowhere/livemcpbench does not exist"),
         ("selection", "--cases nowhere", "nowhere"),
     ],
 )

@@ -1,1 +1,1 @@
-"""Agents behind `packetgate proxy`, installed as their users install them, with a scripted model."""
+"""Run agents behind `packetgate proxy` with a scripted model; each is installed as its users install it."""

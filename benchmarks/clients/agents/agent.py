@@ -1,4 +1,4 @@
-"""Run one agent behind `packetgate proxy`, with a person who approves the write, and say what happened."""
+"""Run one agent behind `packetgate proxy` with a person who approves the write, and return its figures."""
 
 import json
 import os
@@ -17,13 +17,13 @@ from benchmarks.clients.agents.terminal import Terminal
 from benchmarks.clients.place import COMMAND, UnavailableError
 
 PATIENCE_S = 180
-"""Seconds that an agent may take."""
+"""Longest run of an agent, in seconds."""
 CLOSING_S = 20
-"""Seconds that an agent may take after the model's last answer."""
+"""Longest time, in seconds, that an agent may need to end after the model's last answer."""
 ANSWER = re.compile(r"cd \S+ && [^\n]*? answer --session [\w-]+")
 """The command that the proxy prints for a person."""
 READS_S = 1.5
-"""Seconds that the person reads a question."""
+"""Seconds before the person answers a question."""
 FIGURES = {
     "works": "works",
     "asked": "the person is asked by",
@@ -32,12 +32,12 @@ FIGURES = {
     "processes": "server processes",
     "seconds": "seconds of the write",
 }
-"""By name: what each figure of an agent says. The order is that of the table."""
+"""Maps each figure of an agent to its label, in the order of the table."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Where an agent runs, and what it is configured with."""
+    """The folders and addresses that an agent is configured with."""
 
     home: Path
     """The agent's home folder."""
@@ -45,7 +45,7 @@ class Bench:
     """The folder of the task, with the proxy's `mcp.json`."""
     installed: Path
     origin: str
-    """Of the model."""
+    """Base URL of the model."""
 
     @property
     def proxy(self) -> list[str]:
@@ -53,40 +53,40 @@ class Bench:
         return [COMMAND, "proxy", "--folder", str(self.work), "--allow-writes"]
 
     def python(self, script: str) -> tuple[list[str], dict[str, str]]:
-        """Return the command and variables of an agent's script, which gets the proxy's command and the request."""
+        """Return the command and variables of an agent's script; it gets the proxy's command and the request."""
         command = [str(self.installed / "bin" / "python"), "-c", script, json.dumps(self.proxy), REQUEST]
         return command, {"OPENAI_BASE_URL": f"{self.origin}/v1", "OPENAI_API_KEY": "none"}
 
 
 @dataclass(frozen=True)
 class Dialog:
-    """The agent's own question to its user."""
+    """A question of the agent itself to its user."""
 
     shows: str
-    """A pattern that its terminal shows."""
+    """Pattern of the question in the terminal."""
     keys: str
-    """What the person types to approve."""
+    """Keys with which the person approves."""
 
 
 @dataclass(frozen=True)
 class Agent:
-    """One agent: its name, how it is installed, and how it is started."""
+    """An agent, with functions that install and start it."""
 
     name: str
     package: str
-    """Where it comes from, as `npm opencode-ai`."""
+    """The agent's source, such as `npm opencode-ai`."""
     install: Callable[[Path], str]
-    """Installs it into a folder and returns its version; raises `UnavailableError`."""
+    """Installs the agent into a folder, and returns its version; raises `UnavailableError`."""
     start: Callable[[Bench], tuple[Sequence[str], Mapping[str, str]]]
-    """Configures it, and returns its command and additional environment variables."""
+    """Configures the agent, and returns its command and additional environment variables."""
     dialogs: tuple[Dialog, ...] = ()
-    """The last is the question whether the write may run; others come before it."""
+    """The agent's own questions, in order; the last asks whether the write may run."""
     ends: bool = True
-    """Whether it ends after its answer."""
+    """Whether the agent ends after its answer."""
 
 
 def measure(agent: Agent, installed: Path) -> dict[str, Any]:
-    """Return how the agent did the task."""
+    """Return the figures of the agent's task."""
     told: dict[str, Any] = {"name": agent.name, "from": agent.package}
     try:
         told["version"] = agent.install(installed)
@@ -115,7 +115,7 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 def _approve(agent: Agent, model: AgentModel, terminal: Terminal, bench: Bench, environment: Mapping[str, str]) -> str:
-    """Approve the write as a person does, and wait for the agent. Return where the person was asked."""
+    """Approve the write as a person does, wait for the agent, and return where the person was asked."""
     dialogs, asked, ends = list(agent.dialogs), "", time.monotonic() + PATIENCE_S
     while time.monotonic() < ends and terminal.process.poll() is None and not model.is_done:
         time.sleep(0.2)
@@ -132,7 +132,7 @@ def _approve(agent: Agent, model: AgentModel, terminal: Terminal, bench: Bench, 
 
 
 def _answer(command: str, folder: Path, environment: Mapping[str, str]) -> None:
-    """Type the printed command in another terminal, and approve."""
+    """Run the printed command in another terminal, and approve the call."""
     with Terminal(["sh", "-c", command], folder, environment) as other:
         if other.wait_for(r"\[y\]es, \[n\]o", 60):
             time.sleep(READS_S)

@@ -1,4 +1,4 @@
-"""Codex, the coding agent: `codex exec`, which asks nobody, and its interactive form, which shows questions."""
+"""Run Codex, the coding agent: `codex exec`, which asks no questions, and the interactive `codex`, which does."""
 
 import json
 from functools import partial

@@ -1,6 +1,6 @@
-"""A stateful MCP server on standard input and output: a counter in the memory of its process.
+"""Serve a stateful MCP server on standard input and output: a counter in the memory of its process.
 
-Each addition is also a line of a file, so that those of other processes are seen.
+Each addition is also written to a file as a line, so that the benchmark sees the additions of all processes.
 """
 
 import secrets
@@ -9,7 +9,7 @@ from pathlib import Path
 from fastmcp import FastMCP
 
 ADDITIONS = "additions.txt"
-"""Below the folder of the task."""
+"""Path of the file, relative to the task's folder."""
 
 server = FastMCP("counter")
 process = secrets.token_hex(4)

@@ -1,4 +1,4 @@
-"""Three protocols of a model's server: chat completions, responses, and Google's generateContent."""
+"""Read and write three protocols of model servers: chat completions, responses, and Google's generateContent."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ Call = tuple[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Form:
-    """One of the protocols: how its requests are read, and how a reply is written, whole and as events."""
+    """A protocol: functions that read its requests, and write a reply as a body or as events."""
 
     tools: Callable[[dict[str, Any]], dict[str, Any]]
     """Returns the schemas of the listed tools by name."""

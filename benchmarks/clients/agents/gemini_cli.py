@@ -1,4 +1,4 @@
-"""gemini-cli, the coding agent: `gemini --prompt`, with a scripted endpoint in Google's form."""
+"""Run gemini-cli, the coding agent, as `gemini --prompt`, with a scripted endpoint in Google's protocol."""
 
 import json
 from functools import partial

@@ -1,4 +1,4 @@
-"""mcp-use, with a LangChain model."""
+"""Run mcp-use with a LangChain model."""
 
 from benchmarks.clients.agents.agent import Agent, Bench
 from benchmarks.clients.place import from_pypi
@@ -21,7 +21,7 @@ PACKAGE = "mcp-use"
 
 
 def start(bench: Bench) -> tuple[list[str], dict[str, str]]:
-    """Return its command and variables."""
+    """Return the command and variables of the agent."""
     command, variables = bench.python(PLAY)
     return command, variables | {"MCP_USE_ANONYMIZED_TELEMETRY": "false"}
 

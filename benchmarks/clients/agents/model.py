@@ -1,6 +1,6 @@
-"""The scripted model of an agent: the three steps, by what the agent lists and by what its last call returned.
+"""Serve the scripted model of an agent. It chooses each of three steps by the agent's tools and last result.
 
-It speaks chat completions, responses and Google's generateContent. What OpenAI would refuse, it refuses.
+It speaks chat completions, responses and Google's generateContent, and refuses requests that OpenAI would refuse.
 """
 
 import asyncio
@@ -32,27 +32,27 @@ ADDITION = re.compile(rf"added {ADDED} in process (\w+)")
 
 @dataclass(frozen=True)
 class Turn:
-    """A request of the agent as the model reads it, and the model's reply."""
+    """The last messages of an agent's request, and the model's reply."""
 
     at: float
-    """When the request arrived, by the monotonic clock."""
+    """Time of arrival, by the monotonic clock."""
     news: str
-    """What the agent sent after the model's last reply: the user's words, or results."""
+    """The messages after the model's last reply: the user's words, or results."""
     reply: Call | str
 
 
 @dataclass
 class AgentModel:
-    """The model as the benchmark sees it."""
+    """The scripted model, with the requests that it received."""
 
     origin: str
     turns: list[Turn] = field(default_factory=list)
     refused: str = ""
-    """Why the first invalid request was refused."""
+    """The problem of the first invalid request; empty if all were valid."""
 
     @property
     def news(self) -> str:
-        """What the agent sent last."""
+        """The latest messages of the agent."""
         return self.turns[-1].news if self.turns else ""
 
     @property
@@ -61,7 +61,7 @@ class AgentModel:
         return bool(self.turns and isinstance(self.turns[-1].reply, str))
 
     async def reply(self, form: Form, body: dict[str, Any]) -> Call | str:
-        """Return what the model says to a valid request."""
+        """Return the model's reply to a valid request."""
         tools, news = form.tools(body), form.news(body)
         if not (context := _listed(tools, "set_context")):
             return "A counter"  # a title
@@ -94,7 +94,7 @@ class AgentModel:
 
 
 def waits(news: str) -> bool:
-    """Whether a call was refused because it waits for approval."""
+    """Whether a result says that the call waits for approval."""
     return "NOT run" in news and " answer --session " in news
 
 

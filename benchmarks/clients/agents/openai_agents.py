@@ -1,4 +1,4 @@
-"""The OpenAI Agents SDK, by responses."""
+"""Run the OpenAI Agents SDK, with the responses protocol."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""opencode, the coding agent: `opencode run`."""
+"""Run opencode, the coding agent, as `opencode run`."""
 
 import json
 from functools import partial

@@ -1,4 +1,4 @@
-"""pydantic-ai, with a handler for the proxy's questions."""
+"""Run pydantic-ai with a handler for the proxy's questions."""
 
 from benchmarks.clients.agents.agent import Agent, Dialog
 from benchmarks.clients.place import from_pypi

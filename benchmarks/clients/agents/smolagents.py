@@ -1,4 +1,4 @@
-"""smolagents: its agent that calls tools, which sends results as messages of the user."""
+"""Run the tool-calling agent of smolagents, which sends results as user messages."""
 
 from benchmarks.clients.agents.agent import Agent
 from benchmarks.clients.place import from_pypi

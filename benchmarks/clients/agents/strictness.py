@@ -1,4 +1,4 @@
-"""What a provider refuses: names, schemas, and calls whose results are missing or belong to no call."""
+"""Check requests as a provider does: names, schemas, and calls without results or results without calls."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ NOT_AT_TOP = ("oneOf", "anyOf", "allOf", "enum", "not")
 
 
 def problem(path: str, body: Mapping[str, Any], tools: Mapping[str, Any]) -> str:
-    """Return why a request is invalid; empty if it is valid."""
+    """Return the problem of an invalid request; empty if the request is valid."""
     if len(tools) > MAX_TOOLS:
         return f"Invalid 'tools': array too long. Expected an array with maximum length {MAX_TOOLS}, got {len(tools)}."
     found = [*_tool_problems(tools)]
@@ -36,7 +36,7 @@ def _tool_problems(tools: Mapping[str, Any]) -> Iterator[str]:
         if above := [key for key in NOT_AT_TOP if key in schema]:
             yield f"Invalid schema for function {name!r}: {above[0]!r} at the top level"
         if "OBJECT" in str(schema):
-            continue  # Google's own form, which is no JSON Schema
+            continue  # Google's own format, which is not JSON Schema
         try:
             jsonschema_rs.validator_for(schema)
         except (jsonschema_rs.ValidationError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""A program in a pseudo-terminal: what it shows, and a person's keys."""
+"""Run a program in a pseudo-terminal, read its output, and type keys."""
 
 import fcntl
 import os
@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Self
 
 ROWS, COLUMNS = 60, 400
-"""Wide enough that no command is wrapped."""
+"""Number of columns: wide enough that no command is wrapped."""
 _STYLE = re.compile(r"\x1b\[[0-9;?<>=]*m|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _CONTROL = re.compile(r"\x1b(?:\[[0-9;?<>=]*[A-Za-z]|[()][A-Z0-9]|.)")
 _REPLIES = {b"\x1b[6n": b"\x1b[1;1R", b"\x1b[c": b"\x1b[?62c"}
-"""The answers of a terminal to the questions of a program: where the cursor is, and which terminal it is."""
+"""The terminal's answers to queries of a program: the position of the cursor, and the type of the terminal."""
 
 
 class Terminal:
@@ -61,7 +61,7 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """All that the program showed, without styles; a movement of the cursor is a space."""
+        """The program's whole output without styles; a movement of the cursor becomes a space."""
         return _CONTROL.sub(" ", _STYLE.sub("", self._shown.decode(errors="replace"))).replace("\r", "")
 
     def type(self, keys: str) -> None:
