@@ -1,1 +1,1 @@
-"""Training of what the router has learned, on public data sets."""
+"""Train the shipped weights on public data sets."""

@@ -1,8 +1,8 @@
-"""Fits how probably any call is right, on calls as people's requests want them and on such as models get wrong.
+"""Fit the probability that a call is right, on right calls and on wrong calls like those of models.
 
-Of each request of a catalogue of our own that is held out, the right call is taken, what the reflexes make of it, and
-the right one spoilt: another tool, an argument more or less, a value that is longer or shorter than it should be, or in
-another's place. Where no tool serves, every call is wrong.
+The data are the requests of our own held-out catalogues. For each request, they contain the right call, the call of the
+reflex, and corrupted right calls: with another tool, an additional or a missing argument, a value that is too long or
+too short, or swapped values. If no tool fits, every call is wrong.
 """
 
 import argparse
@@ -32,9 +32,9 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 SEED = 5
 NOW = datetime(2026, 5, 6, 9, tzinfo=UTC)
 DRAWN = 0.5
-"""How hard the weights are drawn to nothing, in calls."""
+"""Strength of the pull of the weights towards 0, in calls."""
 SPOILT = 4
-"""Ways in which a right call is spoilt."""
+"""Ways to corrupt a right call."""
 AGAINST = frozenset({"rival", "unread", "invented", "added", "switched", "left", "unexplained"})
 FREE = frozenset({"always", "words"})
 
@@ -48,12 +48,12 @@ class Example(NamedTuple):
 
 
 def main() -> None:
-    """Collect, fit, print and write."""
+    """Collect the calls, fit the weights, print the figures, and write the weights."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.train.calls", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--most", type=int, default=70, help="requests of each catalogue")
-    parser.add_argument("--kept", type=Path, help="file of the signals, so that a second fit is quick")
+    parser.add_argument("--most", type=int, default=70, help="number of requests of each catalogue")
+    parser.add_argument("--kept", type=Path, help="file to store the signals in, so that a second fit is fast")
     given = parser.parse_args()
     if given.kept and given.kept.exists():
         held = json.loads(given.kept.read_text())
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def fit(examples: list[Example]) -> None:
-    """Fit the weights, print what they are worth on the sources that were left out, and write them."""
+    """Fit the weights, print their figures on left-out sources, and write them."""
     inputs, right = np.array([one.signals for one in examples]), np.array([float(one.right) for one in examples])
     groups = np.array([one.source for one in examples])
     logistic = Logistic([0.0] * inputs.shape[1], [*map(_bounds, CallSignals._fields)], DRAWN)
@@ -108,7 +108,7 @@ def _signals(text: str, call: Call, catalogue: Catalogue) -> CallSignals:
 
 
 def _calls(text: str, wanted: Call | None, catalogue: Catalogue) -> Iterator[Call]:
-    """Yield calls for a request, each once."""
+    """Yield different calls for a request."""
     fits = best_fits(text, catalogue, NOW)
     found = [Call(name=fit.spec.name, arguments=dict(fit.fillings[0].params)) for fit in fits[:2]]
     found += [_with_guesses(one, catalogue[one.name], text) for one in found]
@@ -120,7 +120,7 @@ def _calls(text: str, wanted: Call | None, catalogue: Catalogue) -> Iterator[Cal
 
 
 def _with_guesses(call: Call, spec: ToolSpec, text: str) -> Call:
-    """Return the call with what it must be given and lacks, guessed, and sometimes an argument more."""
+    """Return the call with guesses for missing required arguments, and sometimes an additional argument."""
     more = {name: _guess(spec.parameters.get(name, {}), text) for name in spec.required if name not in call.arguments}
     optional = [name for name in spec.parameters if name not in spec.required and name not in call.arguments]
     for name in random.sample(optional, min(len(optional), random.choice([0, 1, 1, 2]))):
@@ -129,7 +129,7 @@ def _with_guesses(call: Call, spec: ToolSpec, text: str) -> Call:
 
 
 def _guess(schema: Mapping[str, Any], text: str) -> Any:
-    """Return a value as a small model makes one up."""
+    """Return a value as a small model invents it."""
     if "enum" in schema:
         return random.choice(schema["enum"])
     kind, words = schema.get("type"), text.split()
@@ -145,7 +145,7 @@ def _guess(schema: Mapping[str, Any], text: str) -> Any:
 
 
 def _spoilt(call: Call, spec: ToolSpec, text: str) -> Call:
-    """Return the call with one thing wrong, if that can be."""
+    """Return the call with one error, if possible."""
     arguments = dict(call.arguments or {})
     texts = {name: value for name, value in arguments.items() if isinstance(value, str) and value}
     way = random.choice(["more", "more", "less", "longer", "shorter", "swapped", "number"])
@@ -170,7 +170,7 @@ def _spoilt(call: Call, spec: ToolSpec, text: str) -> Call:
 
 
 def _longer(value: str, text: str) -> str:
-    """Return a value with a word more, one that stands beside it if it stands in the text."""
+    """Return a value with one more word: the next word of the text, if the text contains the value."""
     before, found, after = text.partition(value)
     beside = [f"{word} {value}" for word in before.split()[-1:]] + [f"{value} {word}" for word in after.split()[:1]]
     return random.choice(beside) if found and beside else f"{value} {text.split(maxsplit=1)[0]}"

@@ -1,6 +1,6 @@
-"""The data sets by their use: trained on, chosen on, or only reported. They are split by tool and source, never by row.
+"""Read the data sets by use: training, model choice, or only reports. They are split by tool and source, never by row.
 
-Nothing here needs more than Packetgate itself, so that it is at hand wherever something is trained.
+This module imports only Packetgate, so that every training script can use it.
 """
 
 import hashlib
@@ -15,17 +15,17 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
 
 Use = Literal["train", "choose", "report", "mix"]
-"""`mix`: what the weights of the ranking are fitted to, because the encoder was not trained on it."""
+"""Uses of a source. `mix`: the ranking's weights are fitted to it, because the encoder was not trained on it."""
 
 HELD_OUT_PERCENT = 20
-"""Of the tools of MetaTool and Seal-Tools, with every request that needs one of them."""
+"""Held-out share of the tools of MetaTool and Seal-Tools, with every request that needs one of them."""
 OUT_OF_SCOPE = "oos"
-"""CLINC150's name for what no intent serves."""
+"""CLINC150's name for requests without an intent."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A catalogue, and requests with the tools that they need."""
+    """A catalogue, and requests with the needed tools."""
 
     name: str
     tools: Mapping[str, ToolSpec]
@@ -34,7 +34,7 @@ class Source:
 
 
 class Pair(NamedTuple):
-    """A request and one tool that it needs."""
+    """A request and one needed tool."""
 
     source: str
     request: str
@@ -42,7 +42,7 @@ class Pair(NamedTuple):
 
 
 def held_out(folder: str, tool: str) -> bool:
-    """Return whether a tool of MetaTool or Seal-Tools, by its id, is kept from training."""
+    """Return whether a tool id of MetaTool or Seal-Tools is held out from training."""
     digest = hashlib.sha1(f"{_SALTS[folder]}:{tool}".encode(), usedforsecurity=False).hexdigest()
     return int(digest, 16) % 100 < HELD_OUT_PERCENT
 
@@ -51,7 +51,7 @@ def sources(data: Path, use: Use) -> Iterator[Source]:
     """Yield the sources of one use.
 
     Raises:
-        InputError: a file is missing, or is not as it should be.
+        InputError: a file is missing, or has the wrong format.
     """
     for name, read in _SOURCES[use].items():
         tools, queries = read(data)
@@ -59,7 +59,7 @@ def sources(data: Path, use: Use) -> Iterator[Source]:
 
 
 def pairs(source: Source) -> Iterator[Pair]:
-    """Yield every request with each of the tools that it needs, or with the first of those that will do."""
+    """Yield every request with each needed tool; of equivalent tools, with the first."""
     for query in source.queries:
         for group in query.wanted:
             known = sorted(group & source.tools.keys())
@@ -68,14 +68,14 @@ def pairs(source: Source) -> Iterator[Pair]:
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of a file, for what `Source` does not hold, such as arguments."""
+    """Yield the JSON objects of a file, for data that `Source` lacks, such as arguments."""
     for line in path.read_text(encoding="utf-8").split("\n"):
         if line.strip():
             yield json.loads(line)
 
 
 _SALTS = {"sealtools": "tool", "metatool_toole": "held out"}
-"""No request of this MetaTool needs a tool that Seal-Tools' salt would hold out: the set was cut by it before."""
+"""Salt of MetaTool's split. With Seal-Tools' salt, no request needs a held-out tool, because it selected this set."""
 
 _Read = tuple[Mapping[str, ToolSpec], Sequence[Query]]
 
@@ -89,7 +89,7 @@ def _plain(folder: str, *queries: str, tools: str = "tools.jsonl") -> Callable[[
 
 
 def _without_held_out(folder: str, *queries: str) -> Callable[[Path], _Read]:
-    """Return a reader of the tools that may be trained on, and the requests that need no other."""
+    """Return a reader of the tools for training, and of the requests that need only these."""
 
     def read(data: Path) -> _Read:
         tools, found = _plain(folder, *queries)(data)
@@ -100,7 +100,7 @@ def _without_held_out(folder: str, *queries: str) -> Callable[[Path], _Read]:
 
 
 def _only_held_out(folder: str, *queries: str) -> Callable[[Path], _Read]:
-    """Return a reader of all tools, and the requests that need a held-out one."""
+    """Return a reader of all tools, and of the requests that need a held-out tool."""
 
     def read(data: Path) -> _Read:
         tools, found = _plain(folder, *queries)(data)
@@ -110,7 +110,7 @@ def _only_held_out(folder: str, *queries: str) -> Callable[[Path], _Read]:
 
 
 def _pooled(folder: str, *files: str) -> Callable[[Path], _Read]:
-    """Return a reader of files whose rows bring their own functions: all of them make one catalogue."""
+    """Return a reader of files whose rows have functions: all functions form one catalogue."""
 
     def read(data: Path) -> _Read:
         paths = [data / folder / name for name in files]
@@ -121,7 +121,7 @@ def _pooled(folder: str, *files: str) -> Callable[[Path], _Read]:
 
 
 def _apibench(data: Path) -> _Read:
-    """Read APIBench: a model of the same domain and functionality will do as well."""
+    """Read APIBench: models of the same domain and functionality are equivalent."""
     folder = data / "gorilla_apibench"
     queries = [
         Query(row["query"], (frozenset([*row["gold"], *row.get("acceptable", [])]),))
@@ -131,7 +131,7 @@ def _apibench(data: Path) -> _Read:
 
 
 def _intents(folder: str) -> Callable[[Path], _Read]:
-    """Return a reader of utterances by intent: each intent is taken for a tool, its slots for parameters."""
+    """Return a reader of utterances by intent: each intent is a tool, its slots are the parameters."""
 
     def read(data: Path) -> _Read:
         queries, slots = [], dict[str, set[str]]()
@@ -151,12 +151,12 @@ def _intent(name: str, slots: Sequence[str]) -> ToolSpec:
 
 
 def _catalogue(folder: str, *files: str) -> Callable[[Path], _Read]:
-    """Return a reader of tools that no request is known for."""
+    """Return a reader of tools without requests."""
     return lambda data: (read_tools([data / folder / name for name in files]), ())
 
 
 def _toucan(data: Path) -> _Read:
-    """Read the tools of MCP servers, each with what its server is said to be."""
+    """Read the tools of MCP servers, each with the description of its server."""
     folder = data / "toucan_mcp_catalog"
     about = {row["id"]: row["description"] or "" for row in rows(folder / "servers.jsonl")}
     tools = read_tools([folder / "tools.jsonl", folder / "tools_without_schema.jsonl"])

@@ -1,7 +1,7 @@
-"""Fine-tunes the sentence encoder: a request and a tool that it needs are drawn together, other tools pushed away.
+"""Fine-tune the sentence encoder with a contrastive loss: a request and a needed tool are similar, other tools are not.
 
-The other tools are those of the batch, which is made of one source and for the most part of tools that are near each
-other. Tools that a request needs as well, or that say nearly the same, are masked.
+The other tools are those of the batch, which has one source and mostly similar tools. Other needed tools of a request,
+and tools with nearly the same text, are masked.
 """
 
 import argparse
@@ -28,22 +28,22 @@ REQUEST_TOKENS = 44
 TOOL_TOKENS = 72
 BATCH = 64
 NEIGHBOURS = 3
-"""For each pair drawn at random, pairs of the nearest tools that come into the batch with it."""
+"""Number of pairs with the nearest tools that are added to a batch for each random pair."""
 TEMPERATURE = 0.05
 LEARNING_RATE = 6e-5
 WARM_UP = 0.1
 FROZEN_LAYERS = 2
-"""Layers from below, beside the word vectors, that stay as they are."""
+"""Number of frozen layers from the bottom; the word vectors are frozen too."""
 SAME = 0.92
-"""Cosine, by the encoder before training, from which on two tools are taken for the same."""
+"""Minimum cosine, by the encoder before training, at which two tools count as equal."""
 PER_TOOL = {"metatool": 25, "clinc150": 12, "snips": 30, "apibench": 2}
-"""Requests of a source that one tool gives at most; 12 where nothing is said."""
+"""Maximum number of requests per tool by source; 12 for other sources."""
 DESCRIBED = {"toucan": 2800, "sealtools": 600, "taskbench": 103}
-"""Tools of a source whose own words serve as a request for what is left of them."""
+"""Number of tools of a source whose own words become a request for the rest of their text."""
 
 
 class Encoder(nn.Module):  # type: ignore[misc]
-    """A transformer whose states are averaged and brought to length one."""
+    """A transformer with mean pooling and vectors of length one."""
 
     def __init__(self, folder: str) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Encoder(nn.Module):  # type: ignore[misc]
             part.requires_grad_(requires_grad=False)
 
     def forward(self, texts: Sequence[str], length: int) -> torch.Tensor:
-        """Return a vector a text."""
+        """Return one vector per text."""
         given = self.tokenizer(list(texts), truncation=True, max_length=length, padding=True, return_tensors="pt")
         states = self.body(**given).last_hidden_state.float()
         mask = given["attention_mask"].unsqueeze(-1).float()
@@ -61,7 +61,7 @@ class Encoder(nn.Module):  # type: ignore[misc]
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def vectors(self, texts: Sequence[str], length: int) -> np.ndarray:
-        """Return a row a text; texts of like length go together."""
+        """Return one row per text; a batch has texts of similar length."""
         order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
         rows = np.zeros((len(texts), self.body.config.hidden_size), np.float32)
         with mixed():
@@ -72,7 +72,7 @@ class Encoder(nn.Module):  # type: ignore[misc]
 
 
 class Example:
-    """A request, one tool that it needs, and all that it needs."""
+    """A request, one needed tool, and all needed tools."""
 
     __slots__ = ("needed", "request", "text", "tool")
 
@@ -81,7 +81,7 @@ class Example:
 
 
 def examples(source: Source, draw: random.Random) -> list[Example]:
-    """Return a source's examples, so many of a tool at most."""
+    """Return a source's examples, limited per tool."""
     by_tool: defaultdict[str, list[Query]] = defaultdict(list)
     for query in source.queries:
         for group in query.wanted:
@@ -101,7 +101,7 @@ def examples(source: Source, draw: random.Random) -> list[Example]:
 
 
 def described_by_itself(spec: ToolSpec, draw: random.Random) -> Example:
-    """Return the first sentence of a tool as a request for the rest, or its name for its description."""
+    """Return a request and a text of one tool: its first sentence and the rest, or its name and the description."""
     sentence = spec.brief.split(". ")[0]
     if draw.random() < 0.75:
         return Example(sentence, spec.name, encoded_text(replace(spec, brief="")), frozenset([spec.name]))
@@ -115,7 +115,7 @@ def described_by_itself(spec: ToolSpec, draw: random.Random) -> Example:
 
 
 def batches(found: Sequence[Example], near: np.ndarray, draw: random.Random) -> Iterator[list[int]]:
-    """Yield batches of places in `found`, each once; `near` is a unit vector an example, of its tool."""
+    """Yield batches of indexes of `found`, each index once; `near` has the unit vector of each example's tool."""
     left = list(range(len(found)))
     draw.shuffle(left)
     while left:
@@ -157,7 +157,7 @@ def loss_of(encoder: Encoder, batch: Sequence[Example], near: torch.Tensor) -> t
 
 
 def recall_at(encoder: Encoder, source: Source, k: int, limit: int = 400) -> float:
-    """Return the share of the tools needed among the `k` nearest."""
+    """Return the share of needed tools among the `k` nearest."""
     names = list(source.tools)
     tools = encoder.vectors([encoded_text(source.tools[name]) for name in names], TOOL_TOKENS)
     queries = random.Random(0).sample(list(source.queries), min(limit, len(source.queries)))
@@ -171,7 +171,7 @@ def recall_at(encoder: Encoder, source: Source, k: int, limit: int = 400) -> flo
 
 
 def train(data: Path, base: str, out: Path, *, seed: int, minutes: float) -> None:
-    """Train for one epoch, or as far as the time goes, and keep the encoder."""
+    """Train for one epoch or until the time ends, and write the encoder."""
     torch.manual_seed(seed)
     draw = random.Random(seed)
     encoder = Encoder(base)
@@ -219,17 +219,17 @@ def train(data: Path, base: str, out: Path, *, seed: int, minutes: float) -> Non
 
 
 def show(encoder: Encoder, chosen: Sequence[Source], when: str) -> None:
-    """Print how well the tools of the sources to choose on are found by vectors alone."""
+    """Print how well vectors alone find the tools of the sources for model choice."""
     encoder.eval()
     figures = {source.name: recall_at(encoder, source, 5) for source in chosen}
     print(when, "recall@5:", ", ".join(f"{name} {value:.3f}" for name, value in figures.items()), flush=True)
 
 
 def main() -> None:
-    """Read the arguments and train."""
+    """Train from the command line."""
     parser = argparse.ArgumentParser(prog="benchmarks.train.encoder", description=__doc__)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--base", required=True, help="folder of the sentence encoder to begin with")
+    parser.add_argument("--base", required=True, help="folder of the initial sentence encoder")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=35)

@@ -1,8 +1,8 @@
-"""Fits what each piece of evidence for a call counts, on calls of real models for the requests of public sets.
+"""Fit the weight of each piece of evidence for a call, on calls of real models for the requests of public sets.
 
-`collect` puts each case to a model, and keeps the call that it writes, or that it writes when it is held to one, and
-the call that would be made without a model, each with its evidence. `fit` weighs them, with each set and each model
-left out in turn, and writes the weights that ship. Cases without right arguments (When2Call) tell when not to call.
+`collect` runs each case with a model, and stores its call, or the call that it writes when it must call, and the call
+without a model, each with its evidence. `fit` fits the weights, with each set and each model left out in turn, and
+writes the shipped weights. Cases without right arguments (When2Call) show when no call is right.
 """
 
 import argparse
@@ -54,11 +54,11 @@ from packetgate.tools.learned import DIGITS, log_odds
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 OWN = tuple(sorted(path.stem for path in (FOLDER / "held_out").glob("*.json")))
-"""Catalogues of our own with requests, those that nothing else is trained on."""
+"""Our own catalogues with requests that no other training uses."""
 MEASURED_ON = 100
-"""Cases of each public set that `benchmarks.real_models` measures on, and that nothing is fitted on."""
+"""Number of cases of each public set that `benchmarks.real_models` measures and no fit uses."""
 DRAWN = 30.0
-"""How hard the weights are drawn to their prior, in calls."""
+"""Strength of the pull of the weights towards their prior, in calls."""
 PRIOR = CallEvidence(
     always=-0.4,
     judged=1.0,
@@ -72,44 +72,44 @@ PRIOR = CallEvidence(
     passed_over=-0.7,
     practised=1.2,
 )
-"""The weights that were fitted with an earlier judge, on 777 requests; those of `clear` and `said` are guesses."""
+"""Prior weights, fitted with an earlier judge on 777 requests; those of `clear` and `said` are guesses."""
 ACTING_PRIOR = CallNeedEvidence(always=0.9, acts=0.17, needed=0.33)
-"""From the same fit."""
+"""Prior weights of the same fit."""
 AGAINST = frozenset({"passed_over"})
-"""What never speaks for a call, however few of the calls show it; the rest never speaks against one."""
+"""Evidence whose weight is never positive, however rare it is; the weight of other evidence is never negative."""
 FREE = frozenset({"always", "written"})
-"""What says of which kind a call is, and may count for or against it."""
+"""Evidence of the kind of a call; its weight may have any sign."""
 GATE = 0.7
 ALL = 1_000_000
 
 
 class Question(NamedTuple):
-    """A request, the tools that there are, and which calls are right."""
+    """A request, its tools, and the right calls."""
 
     set: str
     id: str
     words: str
     tools: Mapping[str, ToolSpec]
     wanted: bool
-    """Whether a call is right at all."""
+    """Whether any call is right."""
     right: Callable[[Call], bool]
 
 
 class Candidate(BaseModel):
-    """A call that may be made for a case."""
+    """A possible call for a case."""
 
     model_config = ConfigDict(frozen=True)
 
     call: Call
     evidence: dict[str, float]
-    """What the model tells of it; what the request does is read anew when the weights are fitted."""
+    """Evidence from the model; the evidence from the request is computed again for each fit."""
     right: bool
     by_model: bool
-    """Whether the model wrote it, unless it was held to."""
+    """Whether the model wrote the call without being made to call."""
 
 
 class Row(BaseModel):
-    """What one model makes of one case."""
+    """The candidates of one model for one case."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -123,19 +123,19 @@ class Row(BaseModel):
 
 
 def main() -> None:
-    """Read the arguments; collect, or fit."""
+    """Collect calls or fit the weights from the command line."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.train.evidence", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("stage", choices=("collect", "fit"))
     parser.add_argument("rows", type=Path, nargs="+", help="files of JSON Lines; `collect` adds to the first")
-    parser.add_argument("--model", help="to collect from, such as llamacpp:/path/model.gguf?n_threads=1")
+    parser.add_argument("--model", help="model to collect from, such as llamacpp:/path/model.gguf?n_threads=1")
     parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="the public sets")
     parser.add_argument("--sets", nargs="+", default=(*SETS, *OWN), choices=(*SETS, *OWN), metavar="SET")
-    parser.add_argument("--sample", type=int, default=40, help="requests of each set")
+    parser.add_argument("--sample", type=int, default=40, help="number of requests of each set")
     given = parser.parse_args()
     if not given.data:
-        parser.error("name the folder of the public sets with --data or PACKETGATE_DATA")
+        parser.error("the folder of the public sets is missing: use --data, or set PACKETGATE_DATA")
     if given.stage == "fit":
         every = {(one.set, one.id): one for name in given.sets for one in _questions(name, given.data, ALL)}
         rows = [row for path in given.rows for row in _rows(path)]
@@ -194,12 +194,12 @@ def _asked(question: Question) -> tuple[CognitionPacket, Catalogue]:
 
 
 def _serves(packet: CognitionPacket, catalogue: Catalogue) -> float:
-    """Return the probability that some tool serves the current step."""
+    """Return the probability that a tool fits the current step."""
     return max(map(probability_of_any, fits_by_part(packet, catalogue).values()), default=0.0)
 
 
 def _read(row: Row, question: Question) -> Row:
-    """Return the row with what the request says of each call."""
+    """Return the row with the request's evidence for each call."""
     packet, catalogue = _asked(question)
     own, known = select(packet, catalogue), facts_of(packet, catalogue)
     candidates = []
@@ -246,14 +246,14 @@ async def _row(question: Question, model: Model) -> Row:
 
 
 def fit(rows: Sequence[Row]) -> None:
-    """Fit all weights, print what they are worth on what was left out, and write them."""
+    """Fit all weights, print their figures on left-out data, and write them."""
     calls: dict[str, dict[str, float]] = {}
     every = [(row, one) for row in rows if _is_judged(row) for call in row.candidates for one in _versions(call)]
     for name in KINDS:
         judged = [(row, one) for row, one in every if kind_of(one.evidence) == name]
         right = np.array([float(one.right) for _, one in judged])
         chosen = np.array([one.by_model for _, one in judged])
-        given = {"clear"} if "yes" in name.split() else {"said"}  # the measured models never only say it
+        given = {"clear"} if "yes" in name.split() else {"said"}  # the measured models never state only this
         fields = [
             one
             for one in CallEvidence._fields
@@ -282,7 +282,7 @@ def _named(fields: Sequence[str], weights: Matrix) -> dict[str, float]:
 
 
 def _versions(call: Candidate) -> Iterator[Candidate]:
-    """Yield a call as a model tells of it that returns all, and as one that returns less; `KINDS` has every kind."""
+    """Yield a call with the evidence of a model that returns all probabilities, and of models that return fewer."""
     known = {name: value for name, value in call.evidence.items() if name != "yes"}
     verdicts: list[dict[str, float]] = [{}]
     if "yes" in call.evidence:

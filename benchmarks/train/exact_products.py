@@ -1,4 +1,4 @@
-"""Bring a dynamically quantised ONNX file into the form that is shipped, which gives the same numbers everywhere.
+"""Convert a dynamically quantised ONNX file into the shipped form, which gives the same numbers on every processor.
 
 Dynamic quantisation depends on the processor in two ways:
 
@@ -21,13 +21,13 @@ from onnx.helper import make_node, make_tensor
 from onnx.numpy_helper import from_array, to_array
 
 MOST = 64
-"""The largest weight: twice 255 times as much still fits sixteen bits with their sign."""
+"""The largest weight: its product with 2 * 255 fits a signed number of 16 bits."""
 NUMBERS = {"exact.least": 1e-30, "exact.1/127": 1 / 127, "exact.128": 128, "exact.255": 255, "exact.256": 256}
 ZERO = "exact.zero_point"
 
 
 def exact_products(path: Path) -> None:
-    """Rewrite the file: its weights in seven bits, its activations in twice eight."""
+    """Rewrite the file with weights of seven bits and activations of two times eight bits."""
     model = onnx.load(path)
     held = {one.name: one for one in model.graph.initializer}
     for name in {node.input[1] for node in model.graph.node if node.op_type == "MatMulInteger"}:
@@ -44,7 +44,7 @@ def exact_products(path: Path) -> None:
 
 
 def _narrow(stem: str, held: dict[str, onnx.TensorProto]) -> None:
-    """Bring a table of weights into seven bits, each column by a scale of its own; small integers stay as they are."""
+    """Convert a table of weights to seven bits, with one scale per column; small integers stay unchanged."""
     whole, zero, scale = (to_array(held[f"{stem}_{part}"]) for part in ("quantized", "zero_point", "scale"))
     integers = whole.astype(np.float32) - zero
     most = np.abs(integers).max(0)
@@ -59,7 +59,7 @@ def _put(held: onnx.TensorProto, values: NDArray[Any]) -> None:
 
 
 def _rewritten(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """Yield the graph's nodes with every dynamically quantised product in its new form."""
+    """Yield the graph's nodes with all dynamically quantised products in the new form."""
     made_by = {name: node for node in graph.node for name in node.output}
     read_by = {name: node for node in graph.node for name in node.input}
     dropped = {id(node) for node in graph.node if node.op_type == "DynamicQuantizeLinear"}
@@ -84,7 +84,7 @@ def _rewritten(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 
 
 def _split(of: str) -> Iterator[onnx.NodeProto]:
-    """Yield what makes two tables of eight bits from activations, with a scale for each row."""
+    """Yield the nodes that split activations into two tables of eight bits, with one scale per row."""
 
     def step(operation: str, inputs: list[str], output: str, **more: Any) -> onnx.NodeProto:
         return make_node(operation, inputs, [output], name=output, **more)
@@ -106,7 +106,7 @@ def _split(of: str) -> Iterator[onnx.NodeProto]:
 
 
 def _product(activations: str, stem: str, output: str) -> Iterator[onnx.NodeProto]:
-    """Yield what multiplies split activations with weights."""
+    """Yield the nodes that multiply split activations by weights."""
     for part in ("coarse", "fine"):
         inputs = [f"{activations}.{part}", f"{stem}_quantized", ZERO, f"{stem}_zero_point"]
         yield make_node("MatMulInteger", inputs, [f"{output}.{part}_whole"], name=f"{output}.{part}_whole")

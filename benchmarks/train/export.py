@@ -1,4 +1,4 @@
-"""Brings the encoder into the form that is shipped: ONNX of few bits, and vectors of tokens distilled from it."""
+"""Export the encoder in the shipped form: ONNX with few bits, and token vectors distilled from it."""
 
 import argparse
 import shutil
@@ -17,21 +17,21 @@ BATCH = 512
 
 
 class Pooled(nn.Module):  # type: ignore[misc]
-    """The transformer with its pooling: a vector of length one a text."""
+    """The transformer with pooling: one vector of length one per text."""
 
     def __init__(self, body: nn.Module) -> None:
         super().__init__()
         self.body = body
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-        """Return a row a text."""
+        """Return one row per text."""
         states = self.body(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         mask = attention_mask.unsqueeze(-1).to(states.dtype)
         return nn.functional.normalize((states * mask).sum(1) / mask.sum(1), dim=-1)
 
 
 def blended(tuned: Path, base: str, share: float) -> nn.Module:
-    """Return the encoder with weights between those before training and those after: it keeps more of what it knew."""
+    """Return the encoder with weights between those before and after training, so that it forgets less."""
     new = AutoModel.from_pretrained(tuned, attn_implementation="eager")
     if share < 1:
         old = AutoModel.from_pretrained(base).state_dict()
@@ -43,7 +43,7 @@ def blended(tuned: Path, base: str, share: float) -> nn.Module:
 
 
 def export(body: nn.Module, out: Path) -> None:
-    """Write `encoder.onnx`, its weights in seven bits."""
+    """Write `encoder.onnx` with weights of seven bits."""
     whole = out / "encoder.float.onnx"
     shape = {0: "texts", 1: "tokens"}
     ids = torch.ones((2, 16), dtype=torch.int64)
@@ -59,10 +59,10 @@ def export(body: nn.Module, out: Path) -> None:
 
 @torch.inference_mode()  # type: ignore[untyped-decorator]
 def distilled(body: nn.Module, folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return a vector a token in eight bits, and what each is to be multiplied by.
+    """Return one vector of eight bits per token, and its factor.
 
-    A token's vector is the encoder's of it alone, on the first principal components, and shorter the more common it is:
-    the vocabulary is taken to be in order of frequency.
+    A token's vector is the encoder's vector of the token alone, on the first principal components. It is shorter for
+    more common tokens: the vocabulary is assumed to be in order of frequency.
     """
     tokenizer = AutoTokenizer.from_pretrained(folder)
     many = len(tokenizer)
@@ -89,11 +89,11 @@ def distilled(body: nn.Module, folder: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main() -> None:
-    """Read the arguments and write the files."""
+    """Export from the command line."""
     parser = argparse.ArgumentParser(prog="benchmarks.train.export", description=__doc__)
     parser.add_argument("tuned", type=Path, help="folder of the encoder after training")
     parser.add_argument("--base", required=True, help="folder of the encoder before training")
-    parser.add_argument("--share", type=float, default=1.0, help="of the way from before training to after")
+    parser.add_argument("--share", type=float, default=1.0, help="share of the trained weights in the blend")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)

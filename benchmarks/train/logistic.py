@@ -1,4 +1,4 @@
-"""Logistic regression whose weights are drawn to a prior and held to their signs."""
+"""Fit a logistic regression with a prior and with bounds on the signs of the weights."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ Bounds = tuple[float | None, float | None]
 
 @dataclass(frozen=True)
 class Logistic:
-    """How the weights are fitted; the first is the constant, which is free."""
+    """Options of the fit; the first weight is the constant, which has no prior."""
 
     prior: Sequence[float]
     bounds: Sequence[Bounds]
     drawn: float
-    """How hard they are drawn to the prior, in examples."""
+    """Strength of the pull towards the prior, in examples."""
 
     def fitted(self, inputs: Matrix, right: Matrix) -> Matrix:
-        """Return the weights.
+        """Return the fitted weights.
 
         Args:
             inputs: shape (examples, weights).
@@ -39,7 +39,7 @@ class Logistic:
         return found
 
     def left_out(self, inputs: Matrix, right: Matrix, groups: NDArray[np.str_]) -> Matrix:
-        """Return the probability of each example, fitted on the other groups; on all where there is only one."""
+        """Return the probability of each example, fitted on the other groups, or on all if there is only one group."""
         sure = np.zeros(len(right))
         for group in sorted(set(groups.tolist())):
             at = groups == group

@@ -1,6 +1,6 @@
-"""Fits what weighs the features of a ranking: trees boosted for order, over requests that the encoder never saw.
+"""Fit the weights of the ranking's features: trees boosted for order, on requests that the encoder was not trained on.
 
-Every source counts alike. Beside the mix of all sources, one is kept for each source left out, to be measured there.
+Every source has the same weight. Besides the mix of all sources, a mix without each source is stored, to measure it.
 """
 
 import argparse
@@ -49,12 +49,12 @@ ROUNDS = 140
 
 @dataclass(frozen=True)
 class Fitted:
-    """The candidates of a source's requests."""
+    """The features of the candidates of a source's requests."""
 
     rows: np.ndarray
     labels: np.ndarray
     sizes: list[int]
-    """Candidates by request."""
+    """Number of candidates of each request."""
 
 
 def prepared(source: Source, encoder: TextEncoder, kept: Path, seed: int) -> Fitted:
@@ -82,7 +82,7 @@ def _of_request(query: Query, lexical: Lexical, space: Space) -> tuple[np.ndarra
 
 
 def fitted(parts: Sequence[Fitted], seed: int) -> Trees:
-    """Return trees fitted to all parts, each of the same weight."""
+    """Return trees fitted to all parts with equal weights."""
     weights = np.concatenate([np.full(len(one.labels), 1 / len(one.sizes)) for one in parts])
     data = lightgbm.Dataset(
         np.concatenate([one.rows for one in parts]),
@@ -97,11 +97,11 @@ _NO_TREES = trees_of({"tree_info": [{"tree_structure": {"leaf_value": 0.0}}]})
 
 
 def main() -> None:
-    """Fit, print how well each source is ranked when it is left out, and keep the mixes."""
+    """Fit the mixes, print the ranking of each source when it is left out, and store the mixes."""
     parser = argparse.ArgumentParser(prog="benchmarks.train.mix", description=__doc__)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--weights", type=Path, required=True, help="folder of the encoder's files; the mix goes there")
-    parser.add_argument("--folds", type=Path, required=True, help="where to keep the mixes with a source left out")
+    parser.add_argument("--weights", type=Path, required=True, help="folder of the encoder's files, and for the mix")
+    parser.add_argument("--folds", type=Path, required=True, help="folder for the mixes without one source")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     encoders: dict[str, TextEncoder] = {"fine": SentenceEncoder(given.weights), "coarse": StaticEncoder(given.weights)}
@@ -126,7 +126,7 @@ def main() -> None:
 
 
 def first_of(one: Fitted, trees: Trees) -> float:
-    """Return the share of requests, of those that have a needed tool among the candidates, where one comes first."""
+    """Return the share of requests with a needed tool first, among those with a needed tool as a candidate."""
     scores = trees.scores(one.rows)
     ends = np.cumsum(one.sizes)
     hits = [

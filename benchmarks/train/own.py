@@ -1,11 +1,11 @@
-"""Requests of our own: catalogues in the manner of MCP servers, each with what people ask of it, in `own/`.
+"""Read our own requests: catalogues like those of MCP servers, each with people's requests, in `own/`.
 
-Those in `own/held_out/` are for choosing and calibrating, never trained on.
+Catalogues in `own/held_out/` are for model choice and calibration, never for training.
 
-A file holds {about, tools: [{name, about, parameters}], requests: [[words, tool or "", arguments]]}; "" where none of
-its tools serves; `"tools": "builtin"` are those that Packetgate brings along. A parameter is `TYPE! what it is`; `!`:
-required. TYPE is a type of JSON Schema, `array of TYPE`, or choices as `a|b|c`; an object within an object is nested,
-and `_` says what it is.
+A file has {about, tools: [{name, about, parameters}], requests: [[words, tool or "", arguments]]}; "" if no tool fits.
+`"tools": "builtin"` means the built-in tools. A parameter is `TYPE! description`; `!` means required. TYPE is a type of
+JSON Schema, `array of TYPE`, or choices as `a|b|c`. A nested object is an object in the file, and `_` is its
+description.
 """
 
 import asyncio
@@ -23,21 +23,21 @@ from packetgate.toolsets.servers.opening import builtin_servers
 
 FOLDER = Path(__file__).with_name("own")
 ABSENT = 7
-"""One of so many requests names what is not there."""
+"""One of so many requests names a missing file."""
 _NEW = frozenset(["ai.write", "ai.make_folder"])
-"""Built-in tools whose path need not be there."""
+"""Built-in tools whose path need not exist."""
 _OF_FOLDERS = frozenset(["ai.list", "ai.find"])
 _OF_EITHER = frozenset(["ai.search", "ai.count", "ai.move", "ai.copy", "ai.delete"])
 _FOLDERS: list[TemporaryDirectory[str]] = []
-"""What requests name, kept as long as the process."""
+"""Temporary folders with the files that requests name; they last as long as the process."""
 
 
 class Request(NamedTuple):
-    """What somebody asks, the tool that serves it, and its arguments."""
+    """A user's request, the tool that fits, and its arguments."""
 
     text: str
     tool: str
-    """Empty: none serves."""
+    """Empty: no tool fits."""
     arguments: Mapping[str, Any]
 
 
@@ -51,7 +51,7 @@ class Own:
 
 
 def catalogues(*, held_out: bool = False) -> Iterator[Own]:
-    """Yield the catalogues to train on, or those kept from it: to choose and to calibrate on."""
+    """Yield the catalogues for training, or the held-out catalogues for model choice and calibration."""
     folder = FOLDER / "held_out" if held_out else FOLDER
     for path in sorted(folder.glob("*.json")):
         held = json.loads(path.read_text(encoding="utf-8"))
@@ -65,7 +65,7 @@ def catalogues(*, held_out: bool = False) -> Iterator[Own]:
 
 
 def _builtin(requests: Sequence[Request]) -> dict[str, ToolSpec]:
-    """Return the tools that are built in, as a turn knows them: in a folder with most of what the requests name."""
+    """Return the built-in tools for a folder with most of the files that the requests name."""
     kept = TemporaryDirectory()
     folder = Path(kept.name)
     for number, request in enumerate(requests):
@@ -79,7 +79,7 @@ def _builtin(requests: Sequence[Request]) -> dict[str, ToolSpec]:
 
 
 def _put_there(folder: Path, request: Request) -> None:
-    """Make the file or folder that a request's path names, if it reads like one."""
+    """Create the file or folder that a request's path names, if it looks like a path."""
     path = request.arguments.get("path")
     if not isinstance(path, str) or not re.fullmatch(r"[\w.][\w./-]*", path) or ".." in path:
         return
@@ -90,7 +90,7 @@ def _put_there(folder: Path, request: Request) -> None:
         if not is_folder and not place.exists():
             place.touch()
     except (FileExistsError, NotADirectoryError):
-        return  # another request says that a file is where this one has a folder
+        return  # another request has a file where this request has a folder
 
 
 def _spec(tool: Mapping[str, Any], about: str) -> ToolSpec:
@@ -99,7 +99,7 @@ def _spec(tool: Mapping[str, Any], about: str) -> ToolSpec:
 
 
 def _schema(said: str | Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Return (JSON Schema, whether it is required) of a parameter, or of all of a tool's."""
+    """Return (JSON Schema, whether it is required) of a parameter or of all parameters of a tool."""
     if isinstance(said, str):
         outer, _, about = said.partition(" ")
         kind = outer

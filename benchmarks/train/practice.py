@@ -1,7 +1,7 @@
-"""`python -m benchmarks.train.practice`: learns how people ask for the built-in tools, and writes the weights.
+"""`python -m benchmarks.train.practice`: learn how people ask for the built-in tools, and write the weights.
 
-With --held-out, the catalogue that is kept from training is learned from too: for what is shipped, after the weights of
-the signals were fitted to it. Without, how it does there is printed.
+With --held-out, the held-out catalogue is used for training too: for the shipped weights, after the weights of the
+signals were fitted to it. Without it, the figures on the held-out catalogue are printed.
 """
 
 import argparse
@@ -22,14 +22,14 @@ from packetgate.reflex.signals import (
 )
 
 LEAST_SEEN = 3
-"""Requests in which a word must stand to count."""
+"""Minimum number of requests that contain a word."""
 DRAWN = 0.1
-"""How hard the weights are drawn to 0."""
+"""Strength of the pull of the weights towards 0."""
 ROUNDS = 400
 
 
 def main() -> None:
-    """Train, say how that does on what was left out, and write."""
+    """Train, print the figures on left-out requests, and write the weights."""
     parser = argparse.ArgumentParser(prog="benchmarks.train.practice", description=__doc__)
     parser.add_argument("--held-out", action="store_true")
     given = parser.parse_args()

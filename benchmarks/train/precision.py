@@ -1,8 +1,8 @@
-"""Fewer bits where the processor is made for them: elsewhere they only make training slower."""
+"""Use fewer bits if the processor supports them; on other processors they make training slower."""
 
 import torch
 
 
 def mixed() -> torch.autocast:
-    """Return the context in which torch reckons with bfloat16, if it is any quicker here."""
+    """Return a context in which torch computes with bfloat16, if this is faster on this machine."""
     return torch.autocast("cpu", dtype=torch.bfloat16, enabled=torch.ops.mkldnn._is_mkldnn_bf16_supported())

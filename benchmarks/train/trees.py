@@ -1,4 +1,4 @@
-"""What LightGBM fitted, as the product evaluates it."""
+"""Convert trees of LightGBM to the form that the product evaluates."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,17 +8,17 @@ import numpy as np
 from packetgate.reflex.meaning.space import Trees
 
 MOST_LEAVES = 31
-"""Of a tree: each is a bit."""
+"""Maximum number of leaves of a tree; each leaf is a bit."""
 
 Node = tuple[int, float, int]
-"""Its feature, its threshold, and the leaves to its left as bits."""
+"""A node: its feature, its threshold, and the leaves to its left as bits."""
 
 
 def trees_of(model: Mapping[str, Any]) -> Trees:
-    """Return the trees of what `Booster.dump_model` gives.
+    """Return the trees of a result of `Booster.dump_model`.
 
     Raises:
-        ValueError: a tree has more leaves than there are bits.
+        ValueError: a tree has more leaves than bits.
     """
     trees: list[tuple[list[Node], list[float]]] = []
     for one in model["tree_info"]:
@@ -40,7 +40,7 @@ def trees_of(model: Mapping[str, Any]) -> Trees:
 
 
 def _walk(node: Mapping[str, Any], nodes: list[Node], leaves: list[float]) -> int:
-    """Note a node and all below it; return its leaves as bits."""
+    """Collect a node and all nodes below it, and return its leaves as bits."""
     if "leaf_value" in node:
         leaves.append(node["leaf_value"])
         return 1 << len(leaves) - 1

@@ -1,1 +1,1 @@
-"""The scorer of `packetgate.reflex.values` is trained here: examples, and the fitting of its trees."""
+"""Train the scorer of `packetgate.reflex.values`: its examples, and the fitting of its trees."""

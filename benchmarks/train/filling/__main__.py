@@ -1,6 +1,6 @@
-"""`python -m benchmarks.train.filling DATA`: learns the trees anew and writes them; `--folds N` only measures, by tool.
+"""`python -m benchmarks.train.filling DATA`: fit and write the trees; `--folds N` only measures, with folds by tool.
 
-With folds, each tool of Seal-Tools and of our own requests is left out in turn; what Seal-Tools holds out stays out.
+With folds, each tool of Seal-Tools and of our own requests is left out in turn; held-out tools of Seal-Tools stay out.
 """
 
 import argparse
@@ -23,9 +23,9 @@ from packetgate.reflex.values.parameters import Parameter, parameters_of
 
 UTTERANCES, MADE = 500, 2_500
 CAPITALISED = 0.5
-"""Share that is made to begin with a capital letter."""
+"""Share of the examples that are changed to begin with a capital letter."""
 UNDESCRIBED = 0.15
-"""Share of the examples that nothing but names and types is known of."""
+"""Share of the examples that keep only names and types."""
 
 
 def main() -> None:

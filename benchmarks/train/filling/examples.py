@@ -1,4 +1,4 @@
-"""What the scorer is trained on: a request, a tool, and what each of its parameters gets."""
+"""Read the scorer's training examples: a request, a tool, and the value of each parameter."""
 
 import json
 import random
@@ -17,7 +17,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 
 OWN = Path(__file__).with_name("own.jsonl")
 _REFERENCE = "API_call"
-"""How Seal-Tools writes that an argument is another call's result."""
+"""Seal-Tools' notation of an argument that is another call's result."""
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,14 @@ class Example:
     request: str
     tool: ToolSpec
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """Values by name; a parameter that is not named gets none."""
+    """Values by parameter; other parameters get no value."""
     spans: Mapping[str, judging.Span] | None = None
-    """Where no values are known: the words that fill each parameter."""
+    """The words that fill each parameter, if no values are known."""
     weight: float = 1.0
 
 
 def own() -> Iterator[Example]:
-    """Yield the requests in our own words."""
+    """Yield examples with requests in our own words."""
     for line in OWN.read_text("utf-8").splitlines():
         row = json.loads(line)
         tool = tool_spec(row["name"], row["about"], _schema(row["parameters"]))
@@ -48,7 +48,7 @@ def own() -> Iterator[Example]:
 
 
 def _schema(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of parameters in short: `integer! Lines to show` is a required one."""
+    """Return the JSON Schema of parameters in short notation; `integer! Lines to show` is a required one."""
     properties: dict[str, Any] = {}
     required = []
     for name, said in parameters.items():
@@ -69,7 +69,7 @@ def _schema(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sealtools(data: Path, *, held: bool = False) -> Iterator[Example]:
-    """Yield each call of Seal-Tools' training requests: of the tools that may be trained on, or of the others."""
+    """Yield each call of Seal-Tools' training requests: of the tools for training, or of the held-out tools."""
     tools = {row["id"]: row for row in rows(data / "sealtools" / "tools.jsonl")}
     for row in rows(data / "sealtools" / "train.jsonl"):
         for call in row["calls"]:
@@ -82,7 +82,7 @@ def sealtools(data: Path, *, held: bool = False) -> Iterator[Example]:
 
 
 def pointed(data: Path, rng: random.Random, *, utterances: int, made: int) -> Iterator[Example]:
-    """Yield what is known by its words alone: people's utterances, and requests made up for real schemas."""
+    """Yield examples without values: people's utterances, and synthetic requests for real schemas."""
     said = [one for one in judging.of_snips(data, rng) if one.fits == 1]
     for one in rng.sample(said, min(utterances, len(said))):
         yield _by_words(one, 0.25)
@@ -105,7 +105,7 @@ def _by_words(one: judging.Example, weight: float) -> Example:
 
 
 def with_strangers(example: Example, others: list[Parameter], rng: random.Random) -> Example:
-    """Return an example whose tool takes parameters of another tool too, which the request does not fill."""
+    """Return an example whose tool also has parameters of another tool, which the request does not fill."""
     schema = example.tool.input_schema
     properties, required = dict(schema.get("properties", {})), [*schema.get("required", [])]
     for other in rng.sample(others, min(2, len(others))):
@@ -123,12 +123,12 @@ def with_strangers(example: Example, others: list[Parameter], rng: random.Random
 
 
 def capitalised(example: Example) -> Example:
-    """Return an example that begins with a capital letter, as whole sentences do, names or not."""
+    """Return an example that begins with a capital letter, as sentences do."""
     return replace(example, request=example.request[:1].upper() + example.request[1:])
 
 
 def undescribed(example: Example) -> Example:
-    """Return an example of whose tool there is nothing but names and types, as many servers list theirs."""
+    """Return an example whose tool has only names and types, as on many servers."""
     schema = example.tool.input_schema
     properties = {
         name: {key: value for key, value in one.items() if key != "description"} if isinstance(one, dict) else one

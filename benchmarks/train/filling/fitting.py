@@ -1,4 +1,4 @@
-"""Fitting the trees: each parameter's candidates compete, by softmax, and the right ones are to win."""
+"""Fit the trees: each parameter's candidates compete by softmax, and right candidates should win."""
 
 import random
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ from packetgate.reflex.values.parameters import Parameter, parameters_of
 
 NOW = datetime(2026, 1, 15, 9)
 SHOWN = 45
-"""Wrong candidates of a parameter that are learned from."""
+"""Maximum number of wrong candidates of a parameter in training."""
 ROUNDS, LEAVES, RATE = 260, 20, 0.1
 
 
 @dataclass(frozen=True)
 class Group:
-    """A parameter's candidates: what is seen of them, and which are right."""
+    """A parameter's candidates: their features, and which are right."""
 
     rows: Matrix
     right: NDArray[np.float64]
@@ -33,7 +33,7 @@ class Group:
 
 
 def groups(examples: Sequence[Example], rng: random.Random) -> list[Group]:
-    """Return the groups that can be learned from: those with a right candidate."""
+    """Return the groups for training: those with a right candidate."""
     found = []
     for example in examples:
         parameters, reading = parameters_of(example.tool), parse_request(example.request)
@@ -56,7 +56,7 @@ def _shown(right: NDArray[np.float64], rng: random.Random) -> NDArray[np.bool_]:
 
 
 def labels(example: Example, parameter: Parameter, found: Sequence[Candidate]) -> NDArray[np.float64] | None:
-    """Return which candidates are right; None where that is not known."""
+    """Return which candidates are right; None if this is unknown."""
     if example.spans is not None:
         return _by_words(example, parameter, found)
     wanted: Any = example.arguments
@@ -95,7 +95,7 @@ def _by_words(example: Example, parameter: Parameter, found: Sequence[Candidate]
 
 
 def _inner(one: Candidate, request: str) -> tuple[int, int]:
-    """Return where a candidate's words stand, without quotes around them."""
+    """Return the position of a candidate's words, without quotes around them."""
     assert one.span is not None
     start, end = one.span.start, one.span.end
     if one.span.kind in {"quoted", "code"}:
@@ -105,7 +105,7 @@ def _inner(one: Candidate, request: str) -> tuple[int, int]:
 
 
 def same(found: Any, wanted: Any, *, strictly: bool = False) -> bool:
-    """Whether two values are the same; loosely: but for case, marks, and numbers written as texts."""
+    """Whether two values are equal; if not strict, case, punctuation and the type of a number do not count."""
     if isinstance(found, bool) or isinstance(wanted, bool):
         return found is wanted
     if isinstance(found, list) and isinstance(wanted, list):

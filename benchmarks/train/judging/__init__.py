@@ -1,1 +1,1 @@
-"""Training of the encoder that reads a request and a tool together."""
+"""Train the encoder that reads a request and a tool together."""

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.train.judging DATA --base MODEL`: trains the judge's encoder, exports it, weighs it.
+"""`python -m benchmarks.train.judging DATA --base MODEL`: train the judge's encoder, export it, and fit its weights.
 
-Needs torch, transformers, onnx and onnxscript beside the project. MODEL is a folder with MiniLM's weights and
-vocabulary. What was read and what was reached is printed as it goes, as JSON.
+It needs torch, transformers, onnx and onnxscript. MODEL is a folder with MiniLM's weights and vocabulary. The progress
+and the figures are printed as JSON.
 """
 
 import argparse
@@ -13,19 +13,19 @@ STAGES = ("train", "export", "calls", "fit")
 
 
 def main() -> None:
-    """Train on tools and export, train on calls and export, fit: all of it, or the stages that are named."""
+    """Run the named stages or all stages: train on tools, export, train on calls, export, fit."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.train.judging", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("data", type=Path, help="the folder of the data sets")
-    parser.add_argument("--base", type=Path, help="the encoder to start from")
-    parser.add_argument("--out", type=Path, default=Path("build/judge"), help="where training keeps its weights")
-    parser.add_argument("--minutes", type=float, default=40, help="how long to train at most")
-    parser.add_argument("--share", type=float, default=1, help="of the examples, for a trial")
-    parser.add_argument("--without", default="", help="of the calls, leave out sources whose names begin so")
-    parser.add_argument("--upper", type=int, default=0, help="of the calls, train so many layers, half on follow-ups")
-    parser.add_argument("--resume", type=int, metavar="N", help="go on from the weights in --out, after N examples")
-    parser.add_argument("--shipped", action="store_true", help="put the weights that are shipped there first")
+    parser.add_argument("data", type=Path, help="folder of the data sets")
+    parser.add_argument("--base", type=Path, help="initial encoder")
+    parser.add_argument("--out", type=Path, default=Path("build/judge"), help="folder for the weights of the training")
+    parser.add_argument("--minutes", type=float, default=40, help="maximum time of training")
+    parser.add_argument("--share", type=float, default=1, help="share of the examples, for a trial")
+    parser.add_argument("--without", default="", help="calls: leave out sources whose names begin so")
+    parser.add_argument("--upper", type=int, default=0, help="calls: train so many layers, half on follow-ups")
+    parser.add_argument("--resume", type=int, metavar="N", help="continue with the weights in --out, after N examples")
+    parser.add_argument("--shipped", action="store_true", help="first copy the shipped weights there")
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES)
     given = parser.parse_args()
     if given.base is None and {"train", "export"} & {*given.stages}:

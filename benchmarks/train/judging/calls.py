@@ -1,8 +1,8 @@
-"""Right and wrong calls for requests, from which the judge learns whether a call is right.
+"""Generate right and wrong calls for requests, from which the judge learns whether a call is right.
 
-The right calls are those of the training sources. The wrong ones are made of them as models and rules err: a tool that
-is nearly right, a value that is cut off, too long, another's, a pronoun or made up, an argument that nobody asked for
-or that is missing, another number, choice or day, a call where the request says no, or says too little.
+The right calls are those of the training sources. The wrong calls have errors of models and rules: a similar tool, a
+value that is cut off, too long, swapped, a pronoun or invented, an unrequested or missing argument, another number,
+choice or day, or a call although the request declines it or states too little.
 """
 
 import random
@@ -31,9 +31,9 @@ from packetgate.tools.text.words import words_of
 
 SEED = 20
 UNKNOWN = 2
-"""Packed beside 0 and 1: whether an argument is wrong is not known."""
+"""Packed label, besides 0 and 1: it is unknown whether an argument is wrong."""
 MEASURED = 100
-"""Cases of each set of BFCL that are only measured on."""
+"""Number of cases of each BFCL set that are used only for measurements."""
 _PRONOUNS = "it this that them these one something everything here there me my file text name".split()
 _MADE_UP = [
     "example", "test", "default", "all", "none", "general", "user123", "John Doe", "user@example.com", "New York",
@@ -72,7 +72,7 @@ _SMALL_TALK = frozenset(
     "what_are_your_hobbies where_are_you_from meaning_of_life what_can_i_ask_you do_you_have_pets fun_fact "
     "who_do_you_work_for".split()
 )
-"""Intents of CLINC150 that no tool of a catalogue of our own serves."""
+"""Intents of CLINC150 that fit no tool of our own catalogues."""
 _JOINTS = [" and then ", ". Then ", ", and ", ". After that ", "; ", " and also ", "\n", " and "]
 
 
@@ -86,11 +86,11 @@ class Example(NamedTuple):
     right: bool
     weight: float = 1.0
     wrong: frozenset[str] | None = None
-    """The parameters whose argument, or whose lack of one, is wrong; None: not known."""
+    """The parameters with a wrong or missing argument; None: unknown."""
 
 
 class Right(NamedTuple):
-    """A right call, and the tools that were not called. The request's words by parameter, where they are known."""
+    """A right call, the tools that were not called, and the request's words by parameter, if known."""
 
     source: str
     request: str
@@ -101,7 +101,7 @@ class Right(NamedTuple):
 
 
 def examples(data: Path, rng: random.Random, share: float = 1.0) -> Iterator[Example]:
-    """Yield all examples, source by source."""
+    """Yield the examples of all sources."""
     catalogue = [Tool.of(row) for row in rows(data / "toucan_mcp_catalog" / "tools.jsonl")]
     catalogue = [tool for tool in catalogue if tool.full and tool.full.isascii()]
     typed = [tool for one in labelled(data) if one.source == "sealtools" for tool in one.tools.values()]
@@ -123,7 +123,7 @@ def examples(data: Path, rng: random.Random, share: float = 1.0) -> Iterator[Exa
 
 
 def shuffled_examples(data: Path, share: float = 1.0) -> list[Example]:
-    """Return all examples, in an order of chance."""
+    """Return all examples in random order."""
     found = [*examples(data, random.Random(SEED), share)]
     random.Random(SEED).shuffle(found)
     return found
@@ -165,7 +165,7 @@ def _snips(data: Path, rng: random.Random) -> Iterator[Right]:
 
 
 def _bfcl(data: Path, rng: random.Random, times: int) -> Iterator[Right]:
-    """Yield BFCL's calls but those that are measured, and those for tools that these need."""
+    """Yield BFCL's calls without the measured cases, and without calls of their tools."""
     sets = public_sets(data)
     for name in ("simple_python", "multiple", "live_simple", "live_multiple"):
         cases = drawn(sets[f"bfcl {name}"](), 100_000)
@@ -187,7 +187,7 @@ def _bfcl(data: Path, rng: random.Random, times: int) -> Iterator[Right]:
 
 
 def _drawn_params(allowed: Mapping[str, Sequence[Any]], rng: random.Random) -> dict[str, Any]:
-    """Return values that are allowed; an optional argument at times."""
+    """Return allowed values, and sometimes an optional argument."""
     found = {}
     for name, listed in allowed.items():
         values = listed if isinstance(listed, list) else [listed]
@@ -210,7 +210,7 @@ def _synthesised(tools: Sequence[Tool], count: int, rng: random.Random) -> Itera
 
 
 def _follow_ups(data: Path, rng: random.Random, spoil: "Spoiler", share: float) -> Iterator[Example]:
-    """Yield requests with values of earlier turns behind them, as the judge reads them, and calls with these values."""
+    """Yield requests followed by values of earlier turns, as the judge reads them, and calls with these values."""
     said = [row["query"] for row in rows(data / "clinc150" / "train.jsonl") if row["intent"] in _SMALL_TALK]
     alike: dict[str, list[Any]] = {}
     sources = (
@@ -227,11 +227,11 @@ def _follow_ups(data: Path, rng: random.Random, spoil: "Spoiler", share: float) 
 def follow_ups(
     right: Right, alike: dict[str, list[Any]], said: Sequence[str], rng: random.Random, spoil: "Spoiler"
 ) -> Iterator[Example]:
-    """Yield follow-ups of a right call, right and wrong ones.
+    """Yield right and wrong follow-ups of a right call.
 
     Args:
-        alike: values of other calls by the parameter's last word; this call's are added.
-        said: what people say that no tool serves.
+        alike: values of other calls by the parameter's last word; the values of this call are added.
+        said: messages that need no tool.
     """
     tool, request, weight = right.tool, right.request, right.weight
     found = [(name, value) for name, value in right.params.items() if is_said_once(value, request)]
@@ -260,13 +260,13 @@ def follow_ups(
         return
     yield Example("follow-up", with_earlier(asked, [value]), tool, right.params, True, weight, frozenset())
     way = rng.random()
-    if way < 0.35:  # the value is not taken up
+    if way < 0.35:  # the value is not used
         params = {key: one for key, one in right.params.items() if key != name}
         if name in tool.required or rng.random() < 0.3:
             params[name] = spoil.guess(name, tool.parameters.get(name, {}), asked)
         if params.get(name) != value:
             yield Example("follow-up", asked, tool, params, False, weight, frozenset({name}))
-    elif way < 0.65 and others:  # an earlier value where the request names one
+    elif way < 0.65 and others:  # an earlier value although the request names one
         other = rng.choice(others)
         if str(other) not in request:
             params = {**right.params, name: other}
@@ -279,7 +279,7 @@ def follow_ups(
 
 
 def is_said_once(value: Any, request: str) -> bool:
-    """Return whether a request names a value once, and more than it."""
+    """Return whether a request names a value once, and has other words."""
     text = str(value)
     return (
         isinstance(value, str | int)
@@ -291,12 +291,12 @@ def is_said_once(value: Any, request: str) -> bool:
 
 
 def leaf_texts(params: Mapping[str, Any]) -> list[str]:
-    """Return the texts and numbers of arguments, but yes and no."""
+    """Return the texts and numbers in arguments, without booleans."""
     return [str(one.value) for value in params.values() for one in leaves(value, "") if not isinstance(one.value, bool)]
 
 
 def _needless(rng: random.Random, spoil: "Spoiler") -> Iterator[Example]:
-    """Yield calls for requests of our own that no tool serves."""
+    """Yield calls for our own requests that need no tool."""
     for one in catalogues():
         lexical, tools = Lexical(one.tools.values()), [*one.tools]
         for asked in one.requests:
@@ -309,7 +309,7 @@ def _needless(rng: random.Random, spoil: "Spoiler") -> Iterator[Example]:
 
 
 def _without_arguments(data: Path, rng: random.Random) -> Iterator[Example]:
-    """Yield tools without parameters that serve a request, and near ones that do not."""
+    """Yield tools without parameters that fit a request, and similar tools that do not."""
     for source in labelled(data):
         if source.source == "sealtools":
             continue
@@ -323,14 +323,14 @@ def _without_arguments(data: Path, rng: random.Random) -> Iterator[Example]:
             near = [key[hit.name] for hit in lexical.rank(request, 8)]
             near = [name for name in near if name not in gold]
             if source.source != "clinc":
-                near = near[2:]  # those at the very front may serve too, as labels are incomplete
+                near = near[2:]  # the nearest tools may fit too, because labels are incomplete
             for name in [*rng.sample(near, min(1, len(near))), *rng.sample(sorted(tools), 1)]:
                 if name not in gold:
                     yield Example(source.source, request, tools[name], {}, False, 0.5)
 
 
 class Spoiler:
-    """Makes wrong calls of right ones."""
+    """Changes right calls to wrong calls."""
 
     def __init__(self, rng: random.Random, making: Synthesis) -> None:
         self._rng = rng
@@ -338,7 +338,7 @@ class Spoiler:
         self._last: Right | None = None
 
     def examples(self, right: Right) -> Iterator[Example]:
-        """Yield a right call, as it is or varied, and wrong ones."""
+        """Yield a right call, unchanged or varied, and wrong calls."""
         rng, source, tool, weight = self._rng, right.source, right.tool, right.weight
         if source in {"synthesis lacking", "snips no"}:
             params = self.guessed(right.params, tool, right.request, optional=0.05)
@@ -373,7 +373,7 @@ class Spoiler:
     def guessed(
         self, params: Mapping[str, Any], tool: ToolSpec, request: str, *, optional: float = 0.15
     ) -> dict[str, Any]:
-        """Return arguments for a tool, those that it shares, those of a like name, and guesses for the others."""
+        """Return arguments for a tool: values of the same or a similar name, and guesses for the others."""
         found: dict[str, Any] = {}
         left = {name: value for name, value in params.items() if name not in tool.parameters}
         for name, schema in tool.parameters.items():
@@ -389,7 +389,7 @@ class Spoiler:
         return found
 
     def guess(self, name: str, schema: Mapping[str, Any], request: str) -> Any:
-        """Return a value as a small model makes one up."""
+        """Return a value as a small model invents it."""
         rng = self._rng
         if isinstance(schema.get("enum"), list) and schema["enum"]:
             return rng.choice(schema["enum"])
@@ -515,7 +515,7 @@ class Spoiler:
 
 
 def _default_of(schema: Mapping[str, Any]) -> Any:
-    """Return a parameter's default, as its schema or its description says it."""
+    """Return a parameter's default, by its schema or its description."""
     if "default" in schema:
         return schema["default"]
     said = _DEFAULT.search(str(schema.get("description", "")))
@@ -561,7 +561,7 @@ def _spec(tool: Tool) -> ToolSpec:
 
 
 def _typed_params(tool: Tool, request: str, spans: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments whose words are known, as values of the parameters' types."""
+    """Return the arguments with known words, as values of the parameters' types."""
     found = {}
     for name, span in spans.items():
         if span and name in tool.parameters:
@@ -594,7 +594,7 @@ def _typed(text: str, schema: Mapping[str, Any]) -> Any:
 
 
 def _otherwise(text: str, rng: random.Random) -> str:
-    """Return a text as a model writes the same: a date or a time in digits, a place or a language by another name."""
+    """Return another notation of a text: a date or time in digits, another name of a place or language."""
     plain = text.strip().lower()
     if plain in _CALLED:
         return rng.choice(_CALLED[plain])
@@ -612,7 +612,7 @@ def _otherwise(text: str, rng: random.Random) -> str:
 
 
 def packed(every: Sequence[Example], encode: Any) -> dict[str, np.ndarray[Any, Any]]:
-    """Return examples as arrays: pieces of tokens, each once, and examples as numbers of pieces."""
+    """Return examples as arrays: the different token pieces, and examples as indexes of pieces."""
     known: dict[str, int] = {}
     lines: list[list[int]] = []
     for one in every:

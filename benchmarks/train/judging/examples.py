@@ -1,4 +1,4 @@
-"""What the encoder is trained on: a request, a tool, whether it serves, and which words fill each parameter."""
+"""Read the encoder's training examples: a request, a tool, whether it fits, and the words that fill each parameter."""
 
 import random
 import re
@@ -19,7 +19,7 @@ Span = tuple[int, int] | None
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool as the encoder reads it."""
+    """A tool in the encoder's form."""
 
     upstream_name: str
     full: str
@@ -38,11 +38,11 @@ class Tool:
 
     @classmethod
     def said_by(cls, spec: ToolSpec) -> "Tool":
-        """Return a tool as it is read of a catalogue."""
+        """Return a tool of a catalogue."""
         return cls(spec.upstream_name, spec.full, spec.server, spec.parameters, spec.required)
 
     def varied(self, rng: random.Random) -> "Tool":
-        """Return it with its parameters in another order, some optional ones gone, its server told or not."""
+        """Return the tool with shuffled parameters, without some optional ones, and with or without its server."""
         names = [n for n in self.parameters if n in self.required or rng.random() < 0.85]
         rng.shuffle(names)
         return Tool(
@@ -55,27 +55,27 @@ class Tool:
 
     @property
     def text(self) -> str:
-        """Name and description, for finding tools that are alike."""
+        """Name and description, for the search of similar tools."""
         return f"{' '.join(words_of(self.upstream_name))}. {self.full[:200]}"
 
 
 @dataclass(frozen=True)
 class Example:
-    """One thing to learn."""
+    """One training example."""
 
     source: str
     request: str
     tool: Tool
     fits: float
     spans: Mapping[str, Span] = field(default_factory=dict)
-    """By parameter; one that is not named is not learned from."""
+    """Targets by parameter; other parameters are not trained."""
     weight: float = 1.0
-    """How much the answer to "does it serve" counts."""
+    """Weight of the label whether the tool fits."""
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """A catalogue, and requests with the tools that serve them, of which the others are to be told apart."""
+    """A catalogue, and requests with the tools that fit; the encoder learns to reject the others."""
 
     source: str
     tools: Mapping[str, Tool]
@@ -83,7 +83,7 @@ class Labelled:
 
 
 def labelled(data: Path) -> Iterator[Labelled]:
-    """Yield the sources whose wrong tools are sought among the nearest of the same catalogue."""
+    """Yield the sources whose wrong tools are searched among the nearest tools of the same catalogue."""
     for name, folder in (("metatool", "metatool_toole"), ("sealtools", "sealtools")):
         tools = {
             row["id"]: Tool.of(row) for row in rows(data / folder / "tools.jsonl") if not held_out(folder, row["id"])
@@ -105,7 +105,7 @@ def labelled(data: Path) -> Iterator[Labelled]:
 
 
 def of_sealtools(data: Path) -> Iterator[Example]:
-    """Yield every call of Seal-Tools with its arguments where they stand, and the candidates that were not called."""
+    """Yield every call of Seal-Tools with the positions of its arguments, and the candidates that were not called."""
     tools = {row["id"]: Tool.of(row) for row in rows(data / "sealtools" / "tools.jsonl")}
     for row in rows(data / "sealtools" / "train.jsonl"):
         if any(held_out("sealtools", name) for name in row["gold"]):
@@ -121,7 +121,7 @@ def of_sealtools(data: Path) -> Iterator[Example]:
 
 
 def spans_of(request: str, arguments: Mapping[str, Any], tool: Tool) -> dict[str, Span]:
-    """Return where each argument stands in the request; of one that stands nowhere, nothing is said."""
+    """Return the position of each argument in the request; arguments that do not occur are left out."""
     spans: dict[str, Span] = {name: None for name in tool.parameters if name not in arguments}
     for name, value in arguments.items():
         found = _find(request, value) if name in tool.parameters else None
@@ -162,7 +162,7 @@ _NUMBERS = dict(enumerate("zero one two three four five six seven eight nine ten
 
 
 def of_snips(data: Path, rng: random.Random) -> Iterator[Example]:
-    """Yield human utterances with an intent as a tool, its slots as parameters under changing names."""
+    """Yield human utterances with an intent as a tool, and its slots as parameters with varying names."""
     asked = list(rows(data / "snips_slots" / "train.jsonl"))
     slots: dict[str, set[str]] = {}
     for row in asked:
@@ -191,7 +191,7 @@ def of_snips(data: Path, rng: random.Random) -> Iterator[Example]:
 
 
 def _once(request: str, value: str, taken: set[str]) -> Span:
-    """Where a value stands, the second time where another parameter has the same."""
+    """Return the position of a value; the second one if another parameter has the same value."""
     at = request.find(value)
     if value in taken and request.find(value, at + 1) >= 0:
         at = request.find(value, at + 1)
@@ -200,7 +200,7 @@ def _once(request: str, value: str, taken: set[str]) -> Span:
 
 
 def of_own(rng: random.Random) -> Iterator[Example]:
-    """Yield the requests of our own, each with the tool that serves it and with some beside it that do not."""
+    """Yield our own requests, each with the tool that fits and with some tools that do not."""
     for one in catalogues():
         tools = {name: Tool.said_by(spec) for name, spec in one.tools.items()}
         for asked in one.requests:
@@ -213,7 +213,7 @@ def of_own(rng: random.Random) -> Iterator[Example]:
 
 
 def of_awareness(data: Path, tools: Mapping[str, Tool], rng: random.Random) -> Iterator[Example]:
-    """Yield questions that no tool is needed for, with tools."""
+    """Yield questions that need no tool, each with tools."""
     names = sorted(tools)
     for row in rows(data / "metatool_toole" / "awareness.jsonl"):
         if row["needs_tool"] and row["tool"] in tools:

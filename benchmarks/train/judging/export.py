@@ -1,4 +1,4 @@
-"""The trained encoder as a quantised ONNX file, and back from one, to train on from what is shipped."""
+"""Export the trained encoder as a quantised ONNX file, and restore an encoder from the shipped file for training."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from benchmarks.train.judging.training import Judge
 
 
 def export(base: Path, weights: Path, target: Path) -> None:
-    """Write `target` from the weights that training kept."""
+    """Write `target` from the stored weights of the training."""
     model = Judge(base, attention="eager")
     model.load_state_dict(torch.load(weights, weights_only=True))
     model.eval()
@@ -37,7 +37,7 @@ def export(base: Path, weights: Path, target: Path) -> None:
 
 
 def restored(base: Path, exported: Path) -> Judge:
-    """Return the encoder whose export is given, as near as its integers tell; word embeddings are the base's."""
+    """Return the encoder of an exported file, with the precision of its integers; word embeddings are the base's."""
     model = Judge(base)
     words = model.encoder.embeddings.word_embeddings.weight
     before = words.detach().clone()
@@ -48,7 +48,7 @@ def restored(base: Path, exported: Path) -> Judge:
 
 
 def load_exported(model: nn.Module, exported: Path) -> None:
-    """Give a model the weights of an exported file, as near as its integers tell. Weights that it lacks stay."""
+    """Load the weights of an exported file into a model, with the precision of its integers; other weights stay."""
     graph = onnx.load(str(exported)).graph
     held = {one.name: torch.from_numpy(to_array(one).copy()) for one in graph.initializer}
     reads: dict[str, list[onnx.NodeProto]] = {}
@@ -71,7 +71,7 @@ def load_exported(model: nn.Module, exported: Path) -> None:
 
 
 def _weights_at(name: str, reads: dict[str, list[onnx.NodeProto]], held: dict[str, torch.Tensor]) -> str:
-    """Return the name of a product's weights: that of the bias which is added to it."""
+    """Return the name of a product's weights, by the bias that is added to the product."""
     ahead = [*reads[name]]
     while ahead:
         node = ahead.pop(0)

@@ -1,6 +1,6 @@
-"""Fits what each signal of a tool's serving counts, and how sure a call is, on sources that nothing was trained on.
+"""Fit the weights of the signals that a tool fits, and the confidence of a call, on sources without other training.
 
-The weights are drawn to `PRIOR`, what one would guess of them: what few requests show does not move them far.
+The weights are pulled towards `PRIOR`, which is a guess, so that rare signals do not move them far.
 """
 
 import json
@@ -38,17 +38,17 @@ from packetgate.tools.text.reading import parts_in
 SEED = 3
 NOW = datetime(2026, 5, 6, 9, tzinfo=UTC)
 REQUESTS = 100
-"""Taken of each public source."""
+"""Number of requests of each public source."""
 BESIDE = 15
-"""Tools beside the right one."""
+"""Number of other tools besides the right one."""
 FURTHER = 60
-"""Ranks from whose second half half of those are drawn: of the field, and not the same tool again."""
+"""Number of ranks. Half of the other tools come from their second half: a similar subject, but another tool."""
 OWN_COUNT = {"own builtin_mixed": 3, "own builtin_long": 3, "own builtin_typed": 3}
-"""Sources that count more than the others."""
+"""Sources with a higher weight."""
 DRAWN = 0.35
-"""How hard the weights are drawn to their prior, in requests."""
+"""Strength of the pull of the weights towards their prior, in requests."""
 AT_MOST = {"advice": -5.0, "below": -2.5, "otherwise": -2.0}
-"""What speaks against a tool does so, however few of the requests show it."""
+"""Signals against a tool; their weight is never positive, however rare they are."""
 PRIOR = SignalWeights(
     ToolSignals(
         always=-2.5,
@@ -76,19 +76,19 @@ PRIOR = SignalWeights(
 
 @dataclass(frozen=True)
 class Asked:
-    """A request, its candidates' signals, and which of them serve; none where the list is empty."""
+    """A request, its candidates' signals, and the candidates that fit; an empty list means none."""
 
     source: str
     request: str
     signals: tuple[ToolSignals, ...]
     right: tuple[int, ...]
     best: Fit | None = None
-    """The likeliest."""
+    """The most probable call."""
     exact: bool | None = None
-    """Whether it is right, with its arguments; None: they are not known."""
+    """Whether this call is right, with its arguments; None: the right arguments are unknown."""
 
     def told(self, fitted: SignalWeights) -> ReflexCallSignals:
-        """Return what tells how probably the likeliest is right."""
+        """Return the inputs of the probability that the most probable call is right."""
         assert self.best is not None
         filling = self.best.fillings[0]
         likely = replace(self.best, probability=max(serving_probabilities(self.signals, fitted)))
@@ -97,12 +97,12 @@ class Asked:
         return signals._replace(right=right_log_odds(self.request, self.best.spec, filling.params))
 
     def is_called(self, fitted: SignalWeights) -> bool:
-        """Whether the likeliest would be called, and it is known whether that is right."""
+        """Whether the most probable call would run, and it is known whether it is right."""
         return self.exact is not None and sum(serving_probabilities(self.signals, fitted)) >= MIN_TOOL_PROBABILITY
 
 
 def fit(data: Path) -> None:
-    """Print how each source does when it is left out, and write the weights of all."""
+    """Print the figures of each source when it is left out, and write the weights fitted to all."""
     asked = [*_asked(data)]
     for left_out in dict.fromkeys(one.source for one in asked):
         fitted = _fitted([one for one in asked if one.source != left_out])
@@ -134,7 +134,7 @@ def _asked(data: Path) -> Iterator[Asked]:
 
 
 def _of_source(source: Source, rng: random.Random) -> Iterator[Asked]:
-    """Yield a sample of a source's requests; every second one lacks the tool that serves it."""
+    """Yield a sample of a source's requests; every second request lacks its right tool."""
     lexical, names = Lexical(source.tools.values()), sorted(source.tools)
     for number, query in enumerate(rng.sample([*source.queries], min(REQUESTS, len(source.queries)))):
         right = frozenset(name for group in query.wanted for name in group)
@@ -166,7 +166,7 @@ def _is_exact(best: Fit, right: frozenset[str], arguments: Any) -> bool:
 
 
 def _told(value: Any) -> Any:
-    """Return a value without the words that change nothing of it: `the notes folder` names what `notes` does."""
+    """Return a value without words that do not change its meaning: `the notes folder` means `notes`."""
     if isinstance(value, str):
         return " ".join(word for word in value.split() if word.lower() not in _IDLE) or value
     if isinstance(value, Mapping):
@@ -178,7 +178,7 @@ _IDLE = frozenset("the a an my our your this that file folder directory document
 
 
 def _weights(asked: Sequence[Asked]) -> list[float]:
-    """Return what each request counts: every source alike, and more of the tools that are always there."""
+    """Return the weight of each request: equal for all sources, higher for the built-in tools."""
     sizes = {name: sum(one.source == name for one in asked) for name in {one.source for one in asked}}
     return [OWN_COUNT.get(one.source, 1) * len(asked) / len(sizes) / sizes[one.source] for one in asked]
 
@@ -194,7 +194,7 @@ def _fitted(asked: Sequence[Asked]) -> SignalWeights:
 def _least(
     loss: Any, drawn_to: NDArray[np.float64], bounds: Sequence[tuple[float | None, float | None]]
 ) -> list[float]:
-    """Return the weights of the least loss, which stay near to what they are drawn to, and within bounds."""
+    """Return the weights of the least loss, pulled towards `drawn_to`, and within bounds."""
 
     def whole(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         value, slope = loss(weights)
@@ -205,7 +205,7 @@ def _least(
 
 
 def _of_serving(asked: Sequence[Asked]) -> Any:
-    """Return the loss: of each request, the log of the share that the right ones, or none, do not get."""
+    """Return the loss of choosing: for each request, the negative log of the right choice's share."""
     told = [(np.array(one.signals), one.right, share) for one, share in zip(asked, _weights(asked), strict=True)]
     told = [(table, right, share) for table, right, share in told if len(table)]
 
@@ -226,7 +226,7 @@ def _of_serving(asked: Sequence[Asked]) -> Any:
 
 
 def _of_sureness(asked: Sequence[Asked], fitted: SignalWeights) -> Any:
-    """Return the loss of what tells how probably calls are right, over those that would be made."""
+    """Return the loss of the probability that calls are right, over the calls that would run."""
     pairs = [(one, share) for one, share in zip(asked, _weights(asked), strict=True) if one.is_called(fitted)]
     table = np.array([one.told(fitted) for one, _ in pairs])
     right, counts = np.array([one.exact for one, _ in pairs]), np.array([share for _, share in pairs])

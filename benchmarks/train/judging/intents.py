@@ -1,4 +1,4 @@
-"""Intents of CLINC150 and SNIPS described as tools, so that a human utterance is a request for one of them."""
+"""Describe the intents of CLINC150 and SNIPS as tools, so that a human utterance is a request for a tool."""
 
 from typing import Any
 
@@ -156,7 +156,7 @@ yes: Answer yes
 """
 
 INTENTS = dict(line.split(": ", 1) for line in _PLAIN.strip().splitlines())
-"""What each intent of CLINC150 does, by name."""
+"""The action of each intent of CLINC150, by name."""
 
 SNIPS: dict[str, dict[str, Any]] = {
     "AddToPlaylist": {
@@ -258,7 +258,7 @@ SNIPS: dict[str, dict[str, Any]] = {
         ],
     },
 }
-"""SNIPS's intents: other names for each, what it does, and tools beside it that do not serve its utterances."""
+"""SNIPS's intents: alternative names, the action, and other tools that do not fit its utterances."""
 
 SLOTS: dict[str, tuple[list[str], str]] = {
     "music_item": (["music_item", "kind", "item_type"], "What it is: song, album, track, tune ..."),
@@ -301,4 +301,4 @@ SLOTS: dict[str, tuple[list[str], str]] = {
     "object_location_type": (["location_type", "venue_kind", "place_type"], "Kind of place, such as cinema"),
     "movie_type": (["movie_type", "film_kind", "category"], "Kind of film"),
 }
-"""SNIPS's slots: names a parameter for it may have, and what it says of itself."""
+"""SNIPS's slots: possible names of the parameter, and its description."""

@@ -1,4 +1,4 @@
-"""Wrong tools that are nearly right: those that an untrained encoder puts near the right one."""
+"""Find wrong tools that are similar to the right tool by the vectors of an untrained encoder."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -15,15 +15,15 @@ from benchmarks.train.precision import mixed
 
 NEAREST = 14
 ALIKE = 0.7
-"""Tools more alike than this to one that serves are not taken for wrong ones."""
+"""Maximum similarity of a wrong tool to a right tool; more similar tools may fit too."""
 ELSEWHERE = (6, 80)
-"""Ranks among other catalogues at which a tool is of the same field, and most likely wrong."""
+"""Ranks in other catalogues at which a tool has a similar subject and is most likely wrong."""
 
 Vectors = np.ndarray[Any, np.dtype[np.float32]]
 
 
 class Embedder:
-    """Sentence vectors of the encoder that training starts from."""
+    """Computes sentence vectors with the initial encoder of the training."""
 
     def __init__(self, base: Path) -> None:
         self._model = AutoModel.from_pretrained(base).eval()
@@ -32,7 +32,7 @@ class Embedder:
         self._tokenizer.enable_padding()
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit vector a text."""
+        """Return one unit vector per text."""
         order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
         found = np.zeros((len(texts), 384), dtype=np.float32)
         with torch.inference_mode(), mixed():
@@ -49,7 +49,7 @@ class Embedder:
 def mined(  # noqa: PLR0917
     source: Labelled, others: Sequence[Tool], vectors: Vectors, embedder: Embedder, rng: random.Random, most: int
 ) -> Iterator[Example]:
-    """Yield each request with a tool that serves it, with ones near to that, and at times with a foreign one."""
+    """Yield each request with a tool that fits, with similar tools, and sometimes with an unrelated tool."""
     names = sorted(source.tools)
     tools = embedder.vectors([source.tools[name].text for name in names])
     at = {name: place for place, name in enumerate(names)}

@@ -1,6 +1,6 @@
-"""Second stage of the judge's training: whether a call is right, with its arguments, beside whether a tool serves.
+"""Train the judge's second stage: whether a call with its arguments is right, besides whether a tool fits.
 
-It starts from the judge that ships, and keeps what that says of tools. It needs torch, transformers and onnxscript.
+It starts from the shipped judge, and keeps its judgements of tools. It needs torch, transformers and onnxscript.
 """
 
 import json
@@ -39,23 +39,23 @@ SEED, WARM_UP = 20, 0.04
 
 
 class Pace(NamedTuple):
-    """How much is learned of a batch."""
+    """Sizes and rates of the training steps."""
 
     batch: int
     serving: int
-    """Examples of a batch on which it is held to what it said of tools before."""
+    """Number of examples per batch on which the earlier judgements of tools are kept."""
     rate: float
     head_rate: float
 
 
 PACE, UPPER_PACE = Pace(256, 48, 1.5e-4, 6e-4), Pace(64, 12, 8e-5, 2e-4)
-"""Of training whole, and of training only the upper layers, which two cores can do."""
+"""The pace of training all layers, and of training only the upper layers, which two cores can do."""
 ARGUMENT_SHARE, SERVING_SHARE = 0.3, 0.1
-_BUCKET = 60  # batches whose examples are sorted by length together
+_BUCKET = 60  # number of batches whose examples are sorted by length together
 
 
 class CallJudge(nn.Module):  # type: ignore[misc]
-    """The encoder with three heads: does the tool serve, is the call right, is each argument right."""
+    """The encoder with three heads: whether the tool fits, the call is right, and each argument is right."""
 
     def __init__(self, attention: str = "sdpa") -> None:
         super().__init__()
@@ -70,20 +70,20 @@ class CallJudge(nn.Module):  # type: ignore[misc]
     def forward(
         self, ids: torch.Tensor, mask: torch.Tensor, segments: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return log odds of serving (B), of being right (B), and of each argument at its marker (B, tokens)."""
+        """Return log odds that the tool fits (B), the call is right (B), and each argument is right (B, tokens)."""
         hidden = self.encoder(input_ids=ids, attention_mask=mask, token_type_ids=segments).last_hidden_state
         return self.serves(hidden[:, 0])[:, 0], self.right(hidden[:, 0])[:, 0], self.argument(hidden)[:, :, 0]
 
 
 def restored(exported: Path) -> CallJudge:
-    """Return the judge of an exported file, as near as its integers tell. Heads that it lacks are new."""
+    """Return the judge of an exported file, with the precision of its integers; missing heads are new."""
     model = CallJudge()
     load_exported(model, exported)
     return model
 
 
 def export(model: CallJudge, target: Path) -> None:
-    """Write the file that ships."""
+    """Write the shipped file."""
     exact = CallJudge("eager")
     exact.load_state_dict(model.state_dict())
     ids = torch.randint(1000, 2000, (2, 24))
@@ -105,7 +105,7 @@ def export(model: CallJudge, target: Path) -> None:
 
 
 def pack(examples: Sequence[Example], target: Path) -> None:
-    """Write examples as tokens, each text once."""
+    """Write the tokens of examples, each text once."""
     tokenizer = load_tokenizer(ranking.WEIGHTS / ranking.VOCABULARY)
 
     def encode(texts: Sequence[str]) -> list[list[int]]:
@@ -117,19 +117,19 @@ def pack(examples: Sequence[Example], target: Path) -> None:
 
 @dataclass(frozen=True)
 class Sequences:
-    """Token sequences on the device, one after the other; a batch is gathered there."""
+    """Concatenated token sequences on the device, from which batches are gathered."""
 
     lengths: NDArray[np.int64]
     starts: NDArray[np.int64]
     segments: NDArray[np.int64]
-    """By sequence, where its second segment begins."""
+    """Start of the second segment of each sequence."""
     tokens: torch.Tensor
     labels: torch.Tensor
-    """By token: 1 or 0 at the marker of an argument that is right or wrong, else -1."""
+    """For each token: 1 or 0 at the marker of a right or wrong argument, else -1."""
 
     @classmethod
     def of(cls, rows: Sequence[tuple[list[int], int, dict[int, int]]], device: str) -> "Sequences":
-        """Return rows of (tokens, where the second segment begins, labels by place)."""
+        """Return the sequences of rows (tokens, start of the second segment, labels by position)."""
         lengths = np.array([len(ids) for ids, _, _ in rows])
         starts = np.cumsum(lengths) - lengths
         labels = np.full(int(lengths.sum()), -1, np.int8)
@@ -160,7 +160,7 @@ class Sequences:
 
 
 def sequences(kept: dict[str, NDArray[Any]], device: str) -> tuple[Sequences, Sequences]:
-    """Return the packed examples as the judge reads calls, and as it reads tools."""
+    """Return the packed examples as inputs for the judgement of calls, and for that of tools."""
     ends, line_ends = np.cumsum(kept["lengths"].astype(np.int64)), np.cumsum(kept["sizes"].astype(np.int64))
 
     def text(number: int) -> list[int]:
@@ -195,17 +195,17 @@ def _tool_tokens(
 
 
 def train(packed_examples: Path, start: Path, minutes: float, *, without: str = "", upper: int = 0) -> CallJudge:
-    """Return the judge, trained for so many minutes.
+    """Train the judge for a number of minutes, and return it.
 
     Args:
-        start: the exported judge to begin with; what it says of tools is kept.
-        without: the beginning of the names of sources that are left out.
-        upper: so many layers are trained, the last ones, half of it on follow-ups; 0: all, on all examples alike.
+        start: the initial exported judge, whose judgements of tools are kept.
+        without: prefix of the names of left-out sources.
+        upper: number of trained upper layers, with half of the examples from follow-ups; 0: all layers, all examples.
     """
     torch.manual_seed(SEED)
     rng = np.random.default_rng(SEED)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.backends.cuda.enable_cudnn_sdp(False)  # it compiles a kernel for each shape: a third of a second each
+    torch.backends.cuda.enable_cudnn_sdp(False)  # a kernel is compiled for each shape, in a third of a second
     kept = dict(np.load(packed_examples))
     calls, tools = sequences(kept, device)
     names = kept["sources"][kept["source"]]
@@ -261,7 +261,7 @@ def train(packed_examples: Path, start: Path, minutes: float, *, without: str = 
 
 
 def _rows(names: NDArray[Any], without: str, upper: bool, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return the examples to train on; half of them are follow-ups where only upper layers are trained."""
+    """Return the examples for training; half of them are follow-ups if only upper layers are trained."""
     kept = ~np.char.startswith(names, without) if without else np.full(len(names), fill_value=True)
     if upper:
         follow_ups = np.char.startswith(names, "follow-up")
@@ -282,7 +282,7 @@ def _freeze(model: CallJudge, upper: int) -> None:
 def _batches(
     rows: NDArray[np.int64], lengths: NDArray[np.int64], rng: np.random.Generator, size: int
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield batches of examples of about the same length, in random order, without end."""
+    """Yield batches of examples with similar lengths, in random order, without end."""
     while True:
         order = rng.permutation(rows)
         for start in range(0, len(order), size * _BUCKET):

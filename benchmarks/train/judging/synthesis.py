@@ -1,7 +1,7 @@
-"""Requests made up from the schemas of real tools, so that the encoder learns to point under many names.
+"""Generate requests from the schemas of real tools, so that the encoder learns to find values for many names.
 
-A request is the tool's own description turned into a wish, with typed random values in varied phrasings, with
-required ones left out at times, and with numbers and names that nobody asked for.
+A request is the tool's description as a wish, with random typed values in varied phrasings, sometimes without required
+values, and with unrelated numbers and names.
 """
 
 import random
@@ -54,14 +54,14 @@ _OF_PEOPLE = {"user", "username", "author", "owner", "recipient", "to", "email"}
 
 
 class Synthesis:
-    """Makes requests for the tools of a catalogue."""
+    """Generates requests for the tools of a catalogue."""
 
     def __init__(self, tools: Sequence[Tool], rng: random.Random) -> None:
         self._rng = rng
         self._texts = [tool.full for tool in tools if tool.full]
 
     def phrase(self) -> str:
-        """Return two to four neighbouring words of some tool's description."""
+        """Return two to four neighbouring words of a random tool's description."""
         for _ in range(20):
             words = re.findall(r"[A-Za-z][A-Za-z-]+", self._rng.choice(self._texts)[:300])
             length = self._rng.choice([1, 2, 2, 3, 3, 4])
@@ -73,7 +73,7 @@ class Synthesis:
         return "quarterly report"
 
     def request(self, tool: Tool) -> tuple[str, dict[str, Span]] | None:
-        """Return a request for the tool, and where it fills each parameter; None where it says too little."""
+        """Return a request for the tool, and the positions of its values; None if the description is too short."""
         rng = self._rng
         action = _action(tool, rng)
         if not action:
@@ -92,7 +92,7 @@ class Synthesis:
         return _written(pieces, tool, given)
 
     def _pieces(self, action: str, tool: Tool, given: Mapping[str, str]) -> list[tuple[str, str]]:
-        """Return the request as pieces (words, parameter or nothing)."""
+        """Return the request as pieces of words, each with its parameter or nothing."""
         rng = self._rng
         left = list(given)
         rng.shuffle(left)
@@ -192,7 +192,7 @@ def made_requests(
 
 
 def synthesised(tools: Sequence[Tool], count: int, rng: random.Random) -> Iterator[Example]:
-    """Yield requests for tools with all spans, and the same for tools that do something else."""
+    """Yield requests for tools with all spans, and the same requests with tools that do something else."""
     for tool, request, spans, near in made_requests(tools, count, rng):
         yield Example("synthesis", request, renamed(tool.varied(rng), rng), 1.0, spans, weight=0.5)
         if near and rng.random() < 0.45:
@@ -204,7 +204,7 @@ def synthesised(tools: Sequence[Tool], count: int, rng: random.Random) -> Iterat
 
 
 def renamed(tool: Tool, rng: random.Random) -> Tool:
-    """Return the tool with less said of it, as real servers say less or more; parameters keep their keys."""
+    """Return the tool with a shorter definition, as on some real servers; parameters keep their keys."""
     said = tool.full
     parts: dict[str, dict[str, Any]] = {}
     for name, schema in tool.parameters.items():
@@ -218,7 +218,7 @@ def renamed(tool: Tool, rng: random.Random) -> Tool:
 
 
 def opposite_of(tool: Tool, rng: random.Random) -> Tool | None:
-    """Return a tool that does the opposite to the same thing."""
+    """Return a tool that does the opposite with the same object."""
     words = words_of(tool.upstream_name)
     verb = next((word for word in words if word in _OPPOSITE), None)
     if verb is None:
@@ -236,7 +236,7 @@ def differs(one: Tool, other: Tool) -> bool:
 
 
 def _action(tool: Tool, rng: random.Random) -> str:
-    """Return what the tool does as a wish: the first words of its description, or of its name."""
+    """Return the tool's action as a wish: the first words of its description or name."""
     said = re.split(r"(?<=[a-z)])[.:;\n]|\s[-\u2013(]", tool.full.strip())[0].strip(" *#`")
     words = said.split()
     if not 2 <= len(words) <= 25 or (rng.random() < 0.2 and len(words_of(tool.upstream_name)) > 1):
@@ -258,14 +258,14 @@ def _action(tool: Tool, rng: random.Random) -> str:
 
 
 def _plain(verb: str) -> str:
-    """`retrieves` to retrieve."""
+    """Return the infinitive of a verb: `retrieve` for `retrieves`."""
     if verb.endswith(("ches", "shes")):
         return verb[:-2]
     return verb[:-1] if verb.endswith("s") and not verb.endswith(("ss", "us", "is")) else verb
 
 
 def _mention(action: str, name: str) -> tuple[int, int] | None:
-    """Where the wish speaks of a parameter in general: `a city`, `the specified user`."""
+    """Return the position of a general mention of a parameter, such as `a city` or `the specified user`."""
     noun = _said(name).split()[-1]
     if len(noun) < 3:
         return None
@@ -295,7 +295,7 @@ def _switched(name: str, rng: random.Random) -> str:
 def _written(
     pieces: Sequence[tuple[str, str]], tool: Tool, given: Mapping[str, str]
 ) -> tuple[str, dict[str, Span]] | None:
-    """Return the text of the pieces; spans leave out quotes around a value."""
+    """Return the text of the pieces, and spans without quotes around values."""
     text = ""
     spans: dict[str, Span] = {name: None for name in tool.parameters if name not in given}
     for words, name in pieces:

@@ -1,4 +1,4 @@
-"""Training of the judge's encoder. Needs torch, transformers and onnxscript."""
+"""Train the judge's encoder. This module needs torch, transformers and onnxscript."""
 
 import json
 import pickle
@@ -31,19 +31,19 @@ LEARNING_RATE, HEAD_RATE = 1e-4, 5e-4
 WARM_UP = 0.05
 CHECKPOINT_SECONDS = 300
 MOST = {"metatool": 5000, "apibench": 900, "clinc": 7000}
-"""Requests taken of each source whose wrong tools are sought; Seal-Tools brings its own."""
+"""Number of requests of each source whose wrong tools are searched; Seal-Tools has its own wrong tools."""
 FOREIGN = 1500
-"""Tools of the unlabelled catalogue among which wrong ones are sought for other sources."""
+"""Number of tools of the unlabelled catalogue that are searched for wrong tools of other sources."""
 SNIPS_UTTERANCES = 5000
 SYNTHESISED = 18_000
 OWN_TIMES = 4
-"""How often each request of our own is read, every time beside other tools."""
+"""Number of repetitions of each of our own requests, each with different other tools."""
 LONGEST = 192
-"""Tokens of an example; longer ones are left out."""
+"""Maximum number of tokens of an example; longer examples are left out."""
 
 
 class Judge(nn.Module):  # type: ignore[misc]
-    """The encoder with three heads: does the tool serve, where does each parameter's value begin, and end."""
+    """The encoder with three heads: whether the tool fits, and the start and end of each parameter's value."""
 
     def __init__(self, base: Path, attention: str = "sdpa") -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Judge(nn.Module):  # type: ignore[misc]
     def forward(
         self, ids: torch.Tensor, mask: torch.Tensor, segments: torch.Tensor, markers: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return (logits of serving (B), of beginnings and of ends (B, parameters, tokens))."""
+        """Return the logits that the tool fits (B), and of starts and ends (B, parameters, tokens)."""
         hidden = self.encoder(ids, mask, segments).last_hidden_state
         marked = torch.gather(hidden, 1, markers[..., None].expand(-1, -1, hidden.shape[-1]))
         keys = hidden.transpose(1, 2) / hidden.shape[-1] ** 0.5
@@ -65,20 +65,20 @@ class Judge(nn.Module):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class Encoded:
-    """An example as tokens; a target of -1 is not learned from, 0 means that no words fill the parameter."""
+    """An example as tokens; a target of -1 is not trained, 0 means that no words fill the parameter."""
 
     ids: list[int]
     segments: list[int]
     markers: list[int]
     targets: list[tuple[int, int]]
     request: int
-    """Tokens of the request, with the first token before them."""
+    """Number of tokens of the request, including the first token before it."""
     fits: float
     weight: float
 
 
 def examples(data: Path, base: Path, rng: random.Random, share: float = 1.0) -> list[Example]:
-    """Return what there is to learn, shuffled. `share` below 1 takes less of everything, for a trial."""
+    """Return all examples, shuffled. A `share` below 1 takes a part of every source, for a trial."""
     catalogue = [Tool.of(row) for row in rows(data / "toucan_mcp_catalog" / "tools.jsonl")]
     catalogue = [tool for tool in catalogue if tool.full and tool.full.isascii()]
     embedder = Embedder(base)
@@ -106,7 +106,7 @@ def examples(data: Path, base: Path, rng: random.Random, share: float = 1.0) -> 
 
 
 def encoded(example: Example, tokenizer: Tokenizer) -> Encoded | None:
-    """Return an example as tokens; None where it is too long."""
+    """Return an example as tokens; None if it is too long."""
     request = encode_request(example.request, tokenizer)
     tool = encode_tool(cast("ToolSpec", example.tool), tokenizer)
     ids, segments, markers = joined_tokens(request, tool)
@@ -127,7 +127,7 @@ def encoded(example: Example, tokenizer: Tokenizer) -> Encoded | None:
 
 
 def batches(pool: Sequence[Encoded], rng: random.Random) -> Iterator[dict[str, torch.Tensor]]:
-    """Yield batches of examples that are about as long as each other, in random order."""
+    """Yield batches of examples with similar lengths, in random order."""
     for start in range(0, len(pool), BATCH * 40):
         part = sorted(pool[start : start + BATCH * 40], key=lambda one: len(one.ids))
         groups = [part[at : at + BATCH] for at in range(0, len(part), BATCH)]
@@ -156,7 +156,7 @@ def _padded(values: Sequence[int], size: int, fill: int = 0) -> list[int]:
 
 
 def losses(model: Judge, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return (loss of serving, loss of pointing)."""
+    """Return the losses of the fit of the tool and of the positions of values."""
     with mixed():
         serves, begin, end = model(batch["ids"], batch["mask"], batch["segments"], batch["markers"])
     serving = nn.functional.binary_cross_entropy_with_logits(serves.float(), batch["fits"], batch["weight"])
@@ -171,7 +171,7 @@ def losses(model: Judge, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, 
 
 
 def prepared(data: Path, base: Path, out: Path, rng: random.Random, share: float) -> list[Encoded]:
-    """Return the examples as tokens, kept in `out` for the next time."""
+    """Return the examples as tokens, which are stored in `out` for the next run."""
     kept = out / "examples.pickle"
     if kept.exists():
         with kept.open("rb") as file:
@@ -190,9 +190,9 @@ def prepared(data: Path, base: Path, out: Path, rng: random.Random, share: float
 
 
 def train(data: Path, base: Path, out: Path, minutes: float, share: float = 1.0, *, resume: int | None = None) -> None:
-    """Train for so many minutes, or until every example was read once; keep the weights as it goes.
+    """Train for a number of minutes or one epoch, and store the weights regularly.
 
-    With `resume` it goes on from the weights that are kept, after so many examples.
+    With `resume`, training continues with the stored weights after so many examples.
     """
     torch.manual_seed(SEED)
     torch.set_num_threads(2)
@@ -239,7 +239,7 @@ def train(data: Path, base: Path, out: Path, minutes: float, share: float = 1.0,
 
 
 def save(model: Judge, out: Path) -> None:
-    """Keep the weights in a folder."""
+    """Store the weights in a folder."""
     torch.save(model.state_dict(), out / "judge.pt")
 
 

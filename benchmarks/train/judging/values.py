@@ -1,4 +1,4 @@
-"""Random values as people write them, by what a parameter's name and type say."""
+"""Generate random values as people write them, by a parameter's name and type."""
 
 import random
 import re
@@ -39,14 +39,14 @@ SITES = "example.com example.org shop.test docs.example.net news.test api.exampl
 NUMBER_WORDS = "one two three four five six seven eight nine ten eleven twelve".split()
 
 _EXAMPLE = re.compile(r"(?:e\.g\.|such as|example)[:,]?\s*['\"`]([^'\"`]{2,40})['\"`]")
-"""A value that a description shows."""
+"""Matches an example value in a description."""
 
 Phrases = Callable[[], str]
-"""Some words about anything."""
+"""A function that returns random words."""
 
 
 def value_of(name: str, schema: Mapping[str, Any], rng: random.Random, phrases: Phrases) -> str | None:
-    """Return a value for a parameter as a user would write it; None: it takes an object, or is a switch."""
+    """Return a value for a parameter as a user writes it; None for an object or a switch."""
     values = schema.get("enum")
     if isinstance(values, list) and values:
         said = str(rng.choice(values))
@@ -100,7 +100,7 @@ def _number(name: str, kind: str, rng: random.Random) -> str:
 
 
 def date(rng: random.Random) -> str:
-    """Return a date as written or said."""
+    """Return a date in a written or spoken form."""
     year, month, day = rng.randint(1990, 2030), rng.randint(1, 12), rng.randint(1, 28)
     return rng.choice(
         [
@@ -120,13 +120,13 @@ def date(rng: random.Random) -> str:
 
 
 def clock(rng: random.Random) -> str:
-    """Return a time of day as written or said."""
+    """Return a time of day in a written or spoken form."""
     hour, minute = rng.randint(0, 23), rng.choice([0, 0, 15, 30, 45])
     return rng.choice([f"{hour:02}:{minute:02}", f"{hour % 12 + 1} pm", f"{hour % 12 + 1}:{minute:02} am", "noon"])
 
 
 def identifier(rng: random.Random) -> str:
-    """Return a name that only a machine would give."""
+    """Return an identifier as machines generate it."""
     letters = string.ascii_letters + string.digits
     return rng.choice(
         [
