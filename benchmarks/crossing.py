@@ -34,7 +34,7 @@ SIDES: dict[str, tuple[str, Callable[[Place], Awaitable[Agent]]]] = {
 """By name: the package whose code is counted, and a function that returns the agent."""
 
 
-class Crossed:
+class CallCounter:
     """Context manager that counts function calls in one package, in all threads."""
 
     def __init__(self, package: str) -> None:
@@ -43,7 +43,7 @@ class Crossed:
         self._folder = f"{folder}{os.sep}"
         self.calls: Counter[tuple[str, str, int]] = Counter()
 
-    def __enter__(self) -> "Crossed":
+    def __enter__(self) -> "CallCounter":
         threading.setprofile(self._saw)
         sys.setprofile(self._saw)
         return self
@@ -68,17 +68,17 @@ class Crossed:
         }
 
 
-async def crossed(name: str) -> Crossed:
+async def counted_turn(name: str) -> CallCounter:
     """Return the calls of a turn."""
     package, made = SIDES[name]
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         agent = await made(Place("in memory", folder, stack))
-        with Crossed(package) as found:
+        with CallCounter(package) as counter:
             await agent.turn()  # the next turn uses the threads that this turn starts
-            found.calls.clear()
+            counter.calls.clear()
             await agent.turn()
-    return found
+    return counter
 
 
 def main() -> None:
@@ -88,16 +88,16 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON, one line per side")
     parser.add_argument("--most", type=int, default=0, help="list this many functions with the most calls")
-    given = parser.parse_args()
+    args = parser.parse_args()
     for name in SIDES:
-        found = asyncio.run(crossed(name))
+        counter = asyncio.run(counted_turn(name))
         goals = GOALS.get(name, {})
-        if given.json:
-            print(json.dumps({"name": name, **found.figures, "goals": goals}))
+        if args.json:
+            print(json.dumps({"name": name, **counter.figures, "goals": goals}))
             continue
-        told = ", ".join(f"{count:,} {what}" for what, count in found.figures.items())
-        print(f"{name}: {told}" + "".join(f"; goal {goal:,} {what}" for what, goal in goals.items()))
-        for (file, function, line), count in found.calls.most_common(given.most):
+        text = ", ".join(f"{count:,} {what}" for what, count in counter.figures.items())
+        print(f"{name}: {text}" + "".join(f"; goal {goal:,} {what}" for what, goal in goals.items()))
+        for (file, function, line), count in counter.calls.most_common(args.most):
             print(f"  {count:6} {function} ({Path(file).name}:{line})")
 
 

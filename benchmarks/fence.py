@@ -131,11 +131,11 @@ def ranking(folders: Folders) -> Rows:
 
 def crossing(folders: Folders) -> Rows:
     """Return how much code a turn with one read executes. Only named functions count, as in `benchmarks.crossing`."""
-    from benchmarks.crossing import SIDES, crossed
+    from benchmarks.crossing import SIDES, counted_turn
 
     rows: Rows = {}
     for side in SIDES:
-        calls = asyncio.run(crossed(side)).calls
+        calls = asyncio.run(counted_turn(side)).calls
         named = {code: count for code, count in calls.items() if not code[1].endswith(">")}
         files = {file for file, *_ in named}
         rows[side] = {"functions": len(named), "calls": sum(named.values()), "files": len(files)}
@@ -198,8 +198,8 @@ def measure(names: Iterable[str], folders: Folders, out: Path | None) -> None:
         part |= {"load": os.getloadavg()[0], "seconds": round(time.monotonic() - started)}
         print(f"{name} ({part['seconds']} s) {part.get('cannot_run', '')}", flush=True)
         for row, values in part.get("rows", {}).items():
-            told = (f"{figure} {values[figure]:.4g}" for figure in signs(name) if figure in values)
-            print(f"  {row}: {', '.join(told)}", flush=True)
+            values_text = (f"{figure} {values[figure]:.4g}" for figure in signs(name) if figure in values)
+            print(f"  {row}: {', '.join(values_text)}", flush=True)
         if out:  # read again, because another process may have measured another part
             stored = json.loads(out.read_text()) if out.exists() else {}
             parts = (stored["parts"] if stored.get("commit") == commit else {}) | {name: part}
@@ -237,13 +237,13 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="the public sets")
     parser.add_argument("--found", type=Path, help="the inputs of `benchmarks.found`")
     parser.add_argument("--compare", type=Path, nargs=2, metavar=("BEFORE", "AFTER"), help="compare two stored runs")
-    given = parser.parse_args(words)
-    if given.compare:
-        sys.exit(compare(*(json.loads(file.read_text()) for file in given.compare)))
-    if unknown := [name for name in given.parts if name not in PARTS]:
+    args = parser.parse_args(words)
+    if args.compare:
+        sys.exit(compare(*(json.loads(file.read_text()) for file in args.compare)))
+    if unknown := [name for name in args.parts if name not in PARTS]:
         parser.error(f"unknown part {unknown[0]!r}: use {', '.join(PARTS)}")
-    folders = {name: path and path.absolute() for name, path in (("data", given.data), ("found", given.found))}
-    measure(given.parts or PARTS, folders, given.out)
+    folders = {name: path and path.absolute() for name, path in (("data", args.data), ("found", args.found))}
+    measure(args.parts or PARTS, folders, args.out)
 
 
 if __name__ == "__main__":

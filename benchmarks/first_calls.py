@@ -26,7 +26,7 @@ from benchmarks.safety.dojo import HERE, environment
 from benchmarks.selection.cases import as_json_schema, drawn, public_sets
 from benchmarks.selection.figures import auroc
 from benchmarks.train.data import rows
-from benchmarks.train.judging.calls import MEASURED, Spoiler, _drawn_params, _same
+from benchmarks.train.judging.calls import MEASURED, Mutator, _drawn_params, _same
 from benchmarks.train.judging.examples import Tool
 from benchmarks.train.judging.synthesis import Synthesis
 from packetgate.deciders.packets import facts_of
@@ -39,7 +39,7 @@ from packetgate.state.sections import Content
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec
 
-SEED, SPOILT, NEAR = 7, 4, 2
+SEED, CORRUPTIONS, NEAR = 7, 4, 2
 WRONG = 1 / 7
 """Assumed share of wrong calls: that of the best models on BFCL is 10 to 20 % (the README of DATA/bfcl_v4)."""
 GATE = 0.7
@@ -63,7 +63,7 @@ print(json.dumps({name: {
 Weights = tuple[float, float]
 
 
-class Asked(NamedTuple):
+class Example(NamedTuple):
     """A request, the position of the call, a right call, and the other tools."""
 
     source: str
@@ -89,7 +89,7 @@ class Judged(NamedTuple):
     odds: float
 
 
-def one_step(data: Path, rng: random.Random) -> Iterator[Asked]:
+def one_step(data: Path, rng: random.Random) -> Iterator[Example]:
     """Yield the requests of BFCL that the judge was not trained on."""
     for name in ("simple_python", "multiple", "live_simple", "live_multiple"):
         for case in drawn(public_sets(data)[f"bfcl {name}"](), 100_000)[:MEASURED]:
@@ -97,10 +97,10 @@ def one_step(data: Path, rng: random.Random) -> Iterator[Asked]:
             (right,) = case.expected if len(case.expected) == 1 else (None,)
             if right and right.arguments is not None and right.name in specs:
                 others = [spec for other, spec in specs.items() if other != right.name]
-                yield Asked("bfcl", case.query, (), 0, specs[right.name], _drawn_params(right.arguments, rng), others)
+                yield Example("bfcl", case.query, (), 0, specs[right.name], _drawn_params(right.arguments, rng), others)
 
 
-def conversations(folder: Path) -> Iterator[Asked]:
+def conversations(folder: Path) -> Iterator[Example]:
     """Yield the requests of BFCL's conversations."""
     tools: dict[str, ToolSpec] = {}
     for path in sorted((folder / "multi_turn_func_doc").glob("*.json")):
@@ -117,7 +117,7 @@ def conversations(folder: Path) -> Iterator[Asked]:
             others = [spec for name, spec in tools.items() if spec.server in pool and name not in dict(calls)]
             for place, (name, (values, named)) in enumerate(calls):
                 params = dict(zip(tools[name].parameters, values, strict=False)) | named
-                yield Asked("conversations", words, (*earlier,), place, tools[name], params, others)
+                yield Example("conversations", words, (*earlier,), place, tools[name], params, others)
             earlier.append(words)
 
 
@@ -128,48 +128,49 @@ def _call(text: str) -> tuple[str, tuple[list[Any], dict[str, Any]]]:
     return node.func.id, ([ast.literal_eval(one) for one in node.args], named)
 
 
-def agents(rng: random.Random) -> Iterator[tuple[Asked, str]]:
+def agents(rng: random.Random) -> Iterator[tuple[Example, str]]:
     """Yield AgentDojo's tasks, and attackers' calls in place of the user's calls, each with its kind."""
     done = subprocess.run([environment(), "-c", _DOJO], cwd=HERE, capture_output=True, text=True, check=True)
-    for suite, told in json.loads(done.stdout).items():
+    for suite, content in json.loads(done.stdout).items():
         tools = {
-            name: tool_spec(name, about, as_json_schema(form), server=suite) for name, about, form in told["tools"]
+            name: tool_spec(name, about, as_json_schema(form), server=suite) for name, about, form in content["tools"]
         }
-        for words, calls in told["tasks"]:
+        for words, calls in content["tasks"]:
             used = {call["tool"] for call in calls}
             others = [spec for name, spec in tools.items() if name not in used]
             for place, call in enumerate(calls):
-                yield Asked("agentdojo", words, (), place, tools[call["tool"]], call["params"], others), "right"
-            for call in rng.sample(told["attacks"], 2):
+                yield Example("agentdojo", words, (), place, tools[call["tool"]], call["params"], others), "right"
+            for call in rng.sample(content["attacks"], 2):
                 if call not in calls:
-                    yield Asked("agentdojo", words, (), 0, tools[call["tool"]], call["params"], ()), "attack"
+                    yield Example("agentdojo", words, (), 0, tools[call["tool"]], call["params"], ()), "attack"
 
 
-def examples(data: Path, multi_turn: Path) -> Iterator[tuple[Asked, str]]:
+def examples(data: Path, multi_turn: Path) -> Iterator[tuple[Example, str]]:
     """Yield right and wrong calls, each with its kind."""
     rng = random.Random(SEED)
     catalogue = [Tool.of(row) for row in rows(data / "toucan_mcp_catalog" / "tools.jsonl")]
-    spoil = Spoiler(rng, Synthesis([tool for tool in catalogue if tool.full and tool.full.isascii()], rng))
+    mutator = Mutator(rng, Synthesis([tool for tool in catalogue if tool.full and tool.full.isascii()], rng))
     for one, kind in [*((one, "right") for one in [*one_step(data, rng), *conversations(multi_turn)]), *agents(rng)]:
         yield one, kind
         if kind != "right":
             continue
         for hit in Lexical(one.others).rank(one.words, NEAR):
             (other,) = (spec for spec in one.others if spec.name == hit.name)
-            yield one._replace(tool=other, params=spoil.guessed(one.params, other, one.words)), "wrong tool"
+            yield one._replace(tool=other, params=mutator.guessed(one.params, other, one.words)), "wrong tool"
         seen = [dict(one.params)]
-        for _ in range(SPOILT):
-            spoilt = spoil._spoilt(one.tool, dict(one.params), one.words)
-            if spoilt and not any(_same(spoilt[1], params) for params in seen):
-                seen.append(spoilt[1])
-                yield one._replace(params=spoilt[1]), "wrong value"
+        for _ in range(CORRUPTIONS):
+            corrupted = mutator._mutated(one.tool, dict(one.params), one.words)
+            if corrupted and not any(_same(corrupted[1], params) for params in seen):
+                seen.append(corrupted[1])
+                yield one._replace(params=corrupted[1]), "wrong value"
     for name in ("irrelevance", "live_irrelevance"):
         for case in drawn(public_sets(data)[f"bfcl {name}"](), MEASURED):
             for tool in [tool.spec for tool in case.tools][:3]:
-                yield Asked("bfcl", case.query, (), 0, tool, spoil.guessed({}, tool, case.query), ()), "no tool serves"
+                params = mutator.guessed({}, tool, case.query)
+                yield Example("bfcl", case.query, (), 0, tool, params, ()), "no tool serves"
 
 
-def judged(one: Asked, kind: str) -> Judged | None:
+def judged(one: Example, kind: str) -> Judged | None:
     """Return the judge's measurements of a call; None for most calls whose values do not come from the user."""
     session = "\n".join([*one.earlier, one.words])
     packet = CognitionPacket(content=Content(original_prompt=session))
@@ -236,14 +237,14 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="the public sets")
     parser.add_argument("multi_turn", type=Path, help="bfcl_eval/data")
     parser.add_argument("--kept", type=Path, help="file to store the measurements in, so that a second fit is fast")
-    given = parser.parse_args()
-    if given.kept and given.kept.exists():
-        calls = [Judged(*row) for row in json.loads(given.kept.read_text())]
+    options = parser.parse_args()
+    if options.kept and options.kept.exists():
+        calls = [Judged(*row) for row in json.loads(options.kept.read_text())]
     else:
-        rated = (judged(one, kind) for one, kind in examples(given.data, given.multi_turn))
+        rated = (judged(one, kind) for one, kind in examples(options.data, options.multi_turn))
         calls = [one for one in rated if one]
-        if given.kept:
-            given.kept.write_text(json.dumps(calls))
+        if options.kept:
+            options.kept.write_text(json.dumps(calls))
     measured, known = Measured(calls), {one for one in calls if one.is_stated and one.serves >= MIN_SERVES}
     firsts = [one for one in calls if one.is_first and one in known]
     for source in dict.fromkeys(one.source for one in calls):

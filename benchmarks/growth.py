@@ -69,21 +69,21 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=REQUESTS, help="requests per size (default %(default)s)")
     parser.add_argument("--most", type=int, default=SIZES[-1], help="largest number of tools (default %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON, one line per size and ranking")
-    given = parser.parse_args()
+    args = parser.parse_args()
     originals: Sequence[ToolSpec] = office_tools()
     requests = [f"{verb} the {thing} of Tuesday" for thing, verb in product(THINGS, VERBS)]
-    if given.data is not None:
-        folder = given.data / "livemcpbench"
+    if args.data is not None:
+        folder = args.data / "livemcpbench"
         tools = read_tools([folder / "tools.jsonl"])
         originals = [*tools.values()]
         requests = [query.text for query in read_queries([folder / "queries.jsonl"], tools)]
-    many = 2 * (given.requests + WARM_UP)
+    many = 2 * (args.requests + WARM_UP)
     few = requests[:: max(1, len(requests) // many)][:many]
-    for line in measure(originals, few, [size for size in SIZES if size <= given.most]):
+    for line in measure(originals, few, [size for size in SIZES if size <= args.most]):
         text = (
             f"{line['name']:8} {line['tools']:>7,} tools: {line['p50_ms']:,} ms, 95th percentile {line['p95_ms']:,} ms"
         )
-        print(json.dumps(line) if given.json else text, flush=True)
+        print(json.dumps(line) if args.json else text, flush=True)
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ TASKS = (
 
 
 @dataclass(frozen=True)
-class Asked:
+class ModelCall:
     """One call of a model: the billed prompt, in the order of the provider, and the output."""
 
     prompt: str
@@ -95,7 +95,7 @@ class Side:
     """A way to do the tasks, with the model calls of each turn."""
 
     name: str
-    turns: list[list[Asked]] = field(default_factory=list)
+    turns: list[list[ModelCall]] = field(default_factory=list)
 
     def figures(self) -> dict[str, float]:
         """Return medians over the turns: calls, prompt tokens, their price with a prompt cache, and output tokens."""
@@ -120,7 +120,7 @@ class Side:
 class _Chat(ReadyChat):
     """Records its prompts and outputs."""
 
-    _asked: list[Asked] = PrivateAttr(default_factory=list)
+    _asked: list[ModelCall] = PrivateAttr(default_factory=list)
 
     def _generate(
         self,
@@ -139,10 +139,10 @@ class _Chat(ReadyChat):
         said = result.generations[0].message
         called = [{"name": call["name"], "args": call["args"]} for call in getattr(said, "tool_calls", [])]
         written = compact_json(called[0]) if called else said.text
-        self._asked.append(Asked(_billed(messages, compact_json(options.get("tools", []))), written))
+        self._asked.append(ModelCall(_billed(messages, compact_json(options.get("tools", []))), written))
         return result
 
-    def takes_up(self, task: Task) -> list[Asked]:
+    def takes_up(self, task: Task) -> list[ModelCall]:
         """Do this task from now on, and return the list that collects its calls."""
         self.tool, self.params, self._asked = task.tool, task.params, []
         return self._asked
@@ -161,7 +161,7 @@ class _Model(ReadyModel):
         offered = compact_json([openai_tool(one, plain=False) for one in tools])
         called = [{"name": call.name, "args": call.arguments} for call in answer.calls]
         written = compact_json(called[0]) if called else answer.text
-        self.chat._asked.append(Asked(_billed(messages, offered), written))
+        self.chat._asked.append(ModelCall(_billed(messages, offered), written))
         return answer
 
     async def word_probabilities(
@@ -169,7 +169,7 @@ class _Model(ReadyModel):
     ) -> WordProbabilities:
         """Return a yes."""
         answer = await super().word_probabilities(messages, words, **options)
-        self.chat._asked.append(Asked(_billed(messages, ""), answer.said or ""))
+        self.chat._asked.append(ModelCall(_billed(messages, ""), answer.said or ""))
         return answer
 
 
@@ -280,14 +280,14 @@ async def measure(data: Path, *, as_middleware: bool = False) -> list[dict[str, 
 def show(rows: Sequence[dict[str, Any]]) -> None:
     """Print a readable table."""
     print(f"a plain read, medians of {len(TASKS)} requests; {VOCABULARY}")
-    told = {"calls": "calls", "output": "written", "share": "of its prompt", "cached_share": "of its cached price"}
+    labels = {"calls": "calls", "output": "written", "share": "of its prompt", "cached_share": "of its cached price"}
     for row in rows:
         print(
             f"  {row['asked']}, {row['name']:34} {row['calls']:.0f} calls, {row['prompt']:>8,.0f} prompt tokens"
             f" ({row['cached']:>8,.0f} with a prompt cache), {row['output']:>5,.0f} written"
         )
         for name, met in row.get("met", {}).items():
-            print(f"    {told[name]}: {row[name]:,.3g}, goal at most {GOALS[name]:g}, {'met' if met else 'missed'}")
+            print(f"    {labels[name]}: {row[name]:,.3g}, goal at most {GOALS[name]:g}, {'met' if met else 'missed'}")
 
 
 def main() -> None:

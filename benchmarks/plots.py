@@ -110,7 +110,7 @@ def tokens(figure: Figure, lines: list[Line]) -> None:
     sets = {line["set"]: line["tools"] for line in lines}
     for axes, (name, tools) in zip(_panels(figure, len(sets)), sets.items(), strict=True):
         found = {line["name"]: (line["median"], line["max"]) for line in lines if line["set"] == name}
-        shown = {told.replace(": ", ":\n", 1): found[text] for text, told in TEXTS.items()}
+        shown = {label.replace(": ", ":\n", 1): found[text] for text, label in TEXTS.items()}
         _dots(axes, shown, "tokens: median, and the largest")
         axes.set_title(f"{SETS[name]}, {tools:,} tools")
 
@@ -122,7 +122,7 @@ def real_models(figure: Figure, lines: list[Line]) -> None:
         row.suptitle(model, x=0.01, ha="left", fontweight="bold")
         ways = {way: together([line for line in lines if (line["model"], line["way"]) == (model, way)]) for way in WAYS}
         for axes, (name, note) in zip(_panels(row, len(SHARES)), SHARES.items(), strict=True):
-            bars = {told: 100 * ways[way][name] for way, told in WAYS.items()}
+            bars = {text: 100 * ways[way][name] for way, text in WAYS.items()}
             _bars(axes, bars, "%")
             axes.set(xlim=(0, 118), xticks=range(0, 101, 25), title=REAL[name] + note)
 
@@ -136,13 +136,13 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
-def _curves(axes: Axes, points: Points, told: str) -> None:
+def _curves(axes: Axes, points: Points, text: str) -> None:
     for (name, own), colour in zip(points.items(), COLOURS, strict=False):
         tools, ms, tops = zip(*dict.fromkeys(own), strict=True)
         axes.plot(tools, ms, marker="o", markersize=3, color=colour, label=name)
         if tops != ms:
             axes.fill_between(tools, ms, tops, color=colour, alpha=0.15, linewidth=0)
-    axes.set(xscale="log", yscale="log", xlabel="number of tools", ylabel=told)
+    axes.set(xscale="log", yscale="log", xlabel="number of tools", ylabel=text)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter("{x:,g}")
     axes.minorticks_off()
@@ -150,7 +150,7 @@ def _curves(axes: Axes, points: Points, told: str) -> None:
     axes.legend(frameon=False, fontsize="small")
 
 
-def _dots(axes: Axes, ranges: Mapping[str, tuple[float, float]], told: str) -> None:
+def _dots(axes: Axes, ranges: Mapping[str, tuple[float, float]], text: str) -> None:
     """Draw each range as a dot, and a ring at its end if it has one, on a logarithmic scale."""
     for place, (name, (value, most)) in enumerate(ranges.items()):
         colour = COLOURS[0 if name.startswith("Packetgate") else 2]
@@ -159,7 +159,7 @@ def _dots(axes: Axes, ranges: Mapping[str, tuple[float, float]], told: str) -> N
         axes.plot([value], [place], "o", color=colour)
         label = _number(value) if most == value else f"{_number(value)} to {_number(most)}"
         axes.annotate(label, (most, place), (7, 0), textcoords="offset points", va="center", fontsize="small")
-    axes.set(xscale="log", yticks=range(len(ranges)), yticklabels=ranges, ylim=(len(ranges) - 0.5, -0.5), xlabel=told)
+    axes.set(xscale="log", yticks=range(len(ranges)), yticklabels=ranges, ylim=(len(ranges) - 0.5, -0.5), xlabel=text)
     axes.xaxis.set_major_formatter("{x:,g}")
     axes.minorticks_off()
     axes.grid(alpha=0.3)
@@ -167,13 +167,13 @@ def _dots(axes: Axes, ranges: Mapping[str, tuple[float, float]], told: str) -> N
     axes.set_xlim(low, max(high, 8 * max(most for _, most in ranges.values())))  # room for the last label
 
 
-def _bars(axes: Axes, bars: Mapping[str, float], told: str, ours: Collection[str] = ()) -> None:
+def _bars(axes: Axes, bars: Mapping[str, float], text: str, ours: Collection[str] = ()) -> None:
     colours = [COLOURS[0 if name in ours or name.startswith("Packetgate") else 2] for name in bars]
     shown = axes.barh([*bars], [*bars.values()], color=colours)
     axes.bar_label(shown, [_number(value) for value in bars.values()], padding=2, fontsize="small")
     axes.set_ylim(len(bars) - 0.5, -0.5)
     axes.margins(x=0.2)
-    axes.set_xlabel(told)
+    axes.set_xlabel(text)
 
 
 SHARES = {"exact": "", "wrong_ran": ",\nless is better", "right_that_ran": ""}

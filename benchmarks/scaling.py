@@ -57,9 +57,9 @@ async def _packets(load: Load, together: Barrier) -> float:
         async def turn() -> None:
             async with room:
                 events = run_turn(sessions, Say("Read notes.txt"), new_id(), RoutingContext())
-                told = [event async for event in events]
-            if not isinstance(told[-1], Finished) or "seven" not in told[-1].packet.response.candidate:
-                raise RuntimeError(f"a turn failed: {told[-1]}")
+                seen = [event async for event in events]
+            if not isinstance(seen[-1], Finished) or "seven" not in seen[-1].packet.response.candidate:
+                raise RuntimeError(f"a turn failed: {seen[-1]}")
 
         await asyncio.gather(*(turn() for _ in range(WARM_UP)))
         await asyncio.to_thread(together.wait)
@@ -141,8 +141,8 @@ if __name__ == "__main__":
     parser.add_argument("--turns", type=int, default=200, help="turns per process and run (default %(default)s)")
     parser.add_argument("--runs", type=int, default=3, help="runs per row (default %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON, one line per row")
-    given = parser.parse_args()
-    for row in measure(given.url, given.turns, given.runs):
+    options = parser.parse_args()
+    for row in measure(options.url, options.turns, options.runs):
         line = "{where}: {per_second} {what} a second ({spread[0]} to {spread[1]}), {ratio} times the first"
-        sys.stdout.write((json.dumps(row) if given.json else line.format(**row)) + "\n")
+        sys.stdout.write((json.dumps(row) if options.json else line.format(**row)) + "\n")
         sys.stdout.flush()

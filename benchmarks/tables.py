@@ -90,9 +90,9 @@ def models(result: Result) -> Iterator[str]:
     pairs = list(zip(lines[::2], lines[1::2], strict=True))
     sides = (f"{ours['asked']}: {name}" for ours, _ in pairs for name in ("Packetgate", "`create_agent`"))
     yield from _head("a plain read, medians", *sides, "goal")
-    for figure, told in CALLS.items():
+    for figure, label in CALLS.items():
         cells = [cell for ours, theirs in pairs for cell in (_share(ours, figure), f"{theirs[figure]:,.0f}")]
-        yield _row(told, *cells, MODEL_GOALS[figure])
+        yield _row(label, *cells, MODEL_GOALS[figure])
 
 
 def _share(ours: Mapping[str, Any], figure: str) -> str:
@@ -131,7 +131,7 @@ def growth(result: Result) -> Iterator[str]:
     by_size: dict[int, dict[str, Any]] = {}
     for line in (line for run in result.runs for line in run.printed):
         by_size.setdefault(line["tools"], {})[line["name"]] = line
-    yield from _head("tools", *(f"{told}, ms" for told in TAKERS.values()), "made ready, s")
+    yield from _head("tools", *(f"{label}, ms" for label in TAKERS.values()), "made ready, s")
     for size, lines in by_size.items():
         took = (f"{lines[name]['p50_ms']:,.1f}" for name in TAKERS)
         yield _row(f"{size:,}", *took, f"{lines['palette']['made_s']:,.1f}")
@@ -174,7 +174,7 @@ def safety_variants(result: Result) -> Iterator[str]:
     for line in lines:
         by_variant.setdefault(line["variant"], []).append(line)
     policies = {"off": "writes off", "unflagged": "approved if not flagged"}
-    yield from _head("damage", *(f"{AGENTS[one]}: {told}" for one in agents for told in policies.values()))
+    yield from _head("damage", *(f"{AGENTS[one]}: {label}" for one in agents for label in policies.values()))
     for variant, each in by_variant.items():
         cells = [f"{line[f'harmed_{policy}']} of {line[f'pairs_{policy}']}" for line in each for policy in policies]
         yield _row(variant, *cells)
@@ -199,10 +199,10 @@ def _safety(result: Result, names: Iterable[str]) -> Iterator[str]:
         yield _row(SAFETY[name], *cells, _goal(name))
         if name == "harmed_unflagged":
             yield _row("kinds of this damage, in pairs", *map(_kinds, lines), "")
-    for policy, told in (("everything", "everything approved"), ("remembered", "everything remembered")):
+    for policy, label in (("everything", "everything approved"), ("remembered", "everything remembered")):
         asked = (f"{line[f'questions_{policy}']:.3f}" for line in lines)
         yield _row(
-            f"questions a harmless task, {told}",
+            f"questions a harmless task, {label}",
             *asked,
             f"at most {GOALS['questions_remembered']}" if policy == "remembered" else "",
         )
@@ -222,9 +222,9 @@ def selection(result: Result) -> Iterator[str]:
     )  # fmt: skip
     shares = ("tool_accuracy", "exact_match", "called_where_none_serves", "gate_coverage", "gate_precision")
     for line in (line for run in result.runs for line in run.printed):
-        told = ["" if line[name] is None else _percent(line[name]) for name in shares]
+        label = ["" if line[name] is None else _percent(line[name]) for name in shares]
         auroc = "" if line["relevance_auroc"] is None else f"{line['relevance_auroc']:.3f}"
-        yield _row(line["name"], f"{line['cases']:,}", auroc, *told, f"{line['ece']:.3f}")
+        yield _row(line["name"], f"{line['cases']:,}", auroc, *label, f"{line['ece']:.3f}")
 
 
 FIRST_FIGURES = ("exact", "wrong_ran", "right_that_ran")
@@ -308,9 +308,9 @@ def proxy(result: Result) -> Iterator[str]:
     fronts = [line for run in result.runs for line in run.printed if "name" in line]
     everything = max(line["list_tokens"] for line in fronts)
     yield from _head("2,000 tools", *(FRONTS[line["name"]] for line in fronts))
-    for figure, told in PROXY.items():
+    for figure, label in PROXY.items():
         share = everything if "tokens" in figure else 0
-        yield _row(told, *(_counted(line[figure], share) if figure in line else "" for line in fronts))
+        yield _row(label, *(_counted(line[figure], share) if figure in line else "" for line in fronts))
 
 
 def _counted(number: float, of: int) -> str:
@@ -331,7 +331,7 @@ def clients(result: Result) -> Iterator[str]:
     lines = [line for run in result.runs for line in run.printed]
     yield from _head("feature", *(f"{line['name']} {line.get('version', 'not available')}" for line in lines))
     for name in FEATURES:
-        works = (line.get("features", {}).get(name, "").partition(":")[0] or NOT_THERE for line in lines)
+        works = (line.get("features", {}).get(name, "").partition(":")[0] or NO_FEATURE for line in lines)
         yield _row(name, *works)
 
 
@@ -339,13 +339,13 @@ def agents(result: Result) -> Iterator[str]:
     """Yield how each agent behind the proxy did the task."""
     yield from _head("agent", *FIGURES.values())
     for line in (line for run in result.runs for line in run.printed):
-        cells = [str(line.get(name, NOT_THERE)).partition(":")[0] for name in FIGURES]
+        cells = [str(line.get(name, NO_FEATURE)).partition(":")[0] for name in FIGURES]
         if "unavailable" in line:
             cells[0] = f"not available: {line['unavailable']}"
         yield _row(f"{line['name']} {line.get('version', '')}".strip(), *cells)
 
 
-NOT_THERE = "\N{EN DASH}"
+NO_FEATURE = "\N{EN DASH}"
 """Text of a cell if the client does not have the feature."""
 
 TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
@@ -423,12 +423,12 @@ def main(words: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--measure", choices=sorted({of for of, _ in TABLES.values()}), help="benchmark to run again")
     parser.add_argument("--machine", help="with --measure: description of the machine: cores, processor, other load")
-    given = parser.parse_args(words)
-    if bool(given.measure) != bool(given.machine):
+    args = parser.parse_args(words)
+    if bool(args.measure) != bool(args.machine):
         parser.error("--measure and --machine go together")
     try:
-        if given.measure:
-            keep(given.measure, read(given.measure).again(given.machine))
+        if args.measure:
+            keep(args.measure, read(args.measure).again(args.machine))
     except ConfigError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         sys.exit(2)

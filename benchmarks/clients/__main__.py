@@ -46,17 +46,17 @@ AGENTS: tuple[Agent, ...] = (
 
 def measure(client: Client, installed: Path) -> dict[str, Any]:
     """Return which features of one client work."""
-    told: dict[str, Any] = {"name": client.name, "from": client.package}
+    outcome: dict[str, Any] = {"name": client.name, "from": client.package}
     try:
-        told["version"] = client.install(installed)
+        outcome["version"] = client.install(installed)
     except UnavailableError as error:
-        return told | {"unavailable": str(error)}
+        return outcome | {"unavailable": str(error)}
     with tempfile.TemporaryDirectory() as folder, serve_model() as model:
         work = Path(folder, "work")
         work.mkdir()
         for name, text in FILES.items():
             (work / name).write_text(text)
-        return told | {"features": checked(client.drive(Place(Path(folder), work, installed, model)))}
+        return outcome | {"features": checked(client.drive(Place(Path(folder), work, installed, model)))}
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -69,26 +69,26 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--client", action="append", choices=[*dict.fromkeys(names)], help="only this client or agent")
     parser.add_argument("--folder", type=Path, help="folder to install clients into; by default a temporary folder")
     parser.add_argument("--json", action="store_true", help="print JSON, one line per client")
-    given = parser.parse_args(words)
+    args = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as temporary:
-        chosen: tuple[Agent | Client, ...] = AGENTS if given.agents else CLIENTS
+        chosen: tuple[Agent | Client, ...] = AGENTS if args.agents else CLIENTS
         for one in chosen:
-            if given.client and one.name not in given.client:
+            if args.client and one.name not in args.client:
                 continue
-            folder = (given.folder or Path(temporary)).resolve() / one.package.rpartition(" ")[2].rpartition("/")[2]
-            told = measure_agent(one, folder) if isinstance(one, Agent) else measure(one, folder)
-            _show(told, as_json=given.json)
+            folder = (args.folder or Path(temporary)).resolve() / one.package.rpartition(" ")[2].rpartition("/")[2]
+            outcome = measure_agent(one, folder) if isinstance(one, Agent) else measure(one, folder)
+            _show(outcome, as_json=args.json)
 
 
-def _show(told: dict[str, Any], *, as_json: bool) -> None:
+def _show(outcome: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(told), flush=True)
+        print(json.dumps(outcome), flush=True)
         return
-    print(f"{told['name']} {told.get('version', '')} ({told['from']})", flush=True)
-    if "unavailable" in told:
-        print(f"  is not available: {told['unavailable']}", flush=True)
-    figures = {name: told[name] for name in told if name in FIGURES}
-    for name, works in (told.get("features", {}) | figures).items():
+    print(f"{outcome['name']} {outcome.get('version', '')} ({outcome['from']})", flush=True)
+    if "unavailable" in outcome:
+        print(f"  is not available: {outcome['unavailable']}", flush=True)
+    figures = {name: outcome[name] for name in outcome if name in FIGURES}
+    for name, works in (outcome.get("features", {}) | figures).items():
         print(f"  {(FEATURES | FIGURES).get(name, name)}: {works}", flush=True)
 
 

@@ -27,7 +27,7 @@ def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
         yield "answer", "Call Ann" in first or first
         yield "responses", "Call Ann" in first or first
         yield "client tools", "Call Ann" in first or first
-        yield "system prompt", place.model.was_told("Codex")
+        yield "system prompt", place.model.has_system_words("Codex")
         second = say("And what does later.txt say?", ["resume", "--last"])
         yield "second turn", ("Water the plants" in second and place.sessions() == 1) or second
         yield from replied(place, partial(say, options=("resume", "--last")))

@@ -24,7 +24,7 @@ def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
 
         first = say("What does plan.txt say?", ["--system", "Speak like a pirate."])
         yield "answer", "Call Ann" in first or first
-        yield "system prompt", place.model.was_told("Speak like a pirate.")
+        yield "system prompt", place.model.has_system_words("Speak like a pirate.")
         second = say("And what does later.txt say?", ["-c"])
         yield "second turn", ("Water the plants" in second and place.sessions() == 1) or second
         yield from replied(place, partial(say, options=("-c",)))

@@ -36,7 +36,7 @@ class ScriptedModel:
     asked: list[dict[str, Any]] = field(default_factory=list)
     """The bodies of its requests."""
 
-    def was_told(self, words: str) -> bool:
+    def has_system_words(self, words: str) -> bool:
         """Whether a system prompt contained these words."""
         return any(words in _text(one) for body in self.asked for one in body["messages"] if one["role"] == "system")
 

@@ -102,7 +102,7 @@ class Page:
             time.sleep(0.3)
         return found
 
-    def told(self) -> tuple[Any, Any, Any]:
+    def background_texts(self) -> tuple[Any, Any, Any]:
         """Return the chat's title, its tags, and the suggestions under the last answer."""
         chat = self.call(f"/api/v1/chats/{self.chat}")
         last = chat["chat"]["history"]["messages"].get(self.last, {})
@@ -135,12 +135,12 @@ def _features(place: Place, page: Page) -> Iterator[tuple[str, bool | str]]:
     first = page.say("What does plan.txt say?", first=True)
     yield "answer", "Call Ann" in first or first
     yield "client tools", "Call Ann" in first or first
-    yield "system prompt", place.model.was_told("pirate")
+    yield "system prompt", place.model.has_system_words("pirate")
     right = (TITLE, [TAG], [NEXT])
     try:
-        page.until(lambda: page.told() == right, "titles, tags and follow-ups")
+        page.until(lambda: page.background_texts() == right, "titles, tags and follow-ups")
     except InputError:
-        yield "background", str(page.told())
+        yield "background", str(page.background_texts())
     else:
         sessions = place.sessions()
         yield "background", sessions == 1 or f"{sessions} conversations"

@@ -58,17 +58,17 @@ def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
     """Yield which features work."""
     replies = json.dumps({feature: (ASK, reply) for feature, (reply, _) in REPLIES.items()})
     with place.serve() as url:
-        told = json.loads(run([str(place.installed / "bin" / "python"), "-c", PLAY, url, replies], place.work, {}))
-    yield "answer", "Call Ann" in told["first"] or told["first"]
-    yield "second turn", "Water the plants" in told["second"] or told["second"]
-    for feature, (waits, added, shown) in told["replied"].items():
+        found = json.loads(run([str(place.installed / "bin" / "python"), "-c", PLAY, url, replies], place.work, {}))
+    yield "answer", "Call Ann" in found["first"] or found["first"]
+    yield "second turn", "Water the plants" in found["second"] or found["second"]
+    for feature, (waits, added, shown) in found["replied"].items():
         yield feature, (waits and added == REPLIES[feature][1]) or shown
-    yield "client tools", "Call Ann" in told["first"]
-    yield "system prompt", place.model.was_told("pirate") and place.model.was_told("poet")
-    yield "responses", ["Call Ann" in told["responses"][0], "Water" in told["responses"][1]] == [True, True]
+    yield "client tools", "Call Ann" in found["first"]
+    yield "system prompt", place.model.has_system_words("pirate") and place.model.has_system_words("poet")
+    yield "responses", ["Call Ann" in found["responses"][0], "Water" in found["responses"][1]] == [True, True]
     right = [{"title": TITLE}, {"tags": [TAG]}, {"follow_ups": [NEXT]}]
     kept = place.sessions() == 2
-    yield "background", (kept and [json.loads(one) for one in told["background"]] == right) or str(told["background"])
+    yield "background", (kept and [json.loads(one) for one in found["background"]] == right) or str(found["background"])
 
 
 OPENAI = Client("openai", "PyPI openai", lambda folder: from_pypi("openai", folder), drive)

@@ -33,7 +33,7 @@ def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
         first = say("What does plan.txt say?")
         yield "answer", "Call Ann" in first or first
         yield "client tools", "Call Ann" in first or first
-        yield "system prompt", place.model.was_told("You are opencode")
+        yield "system prompt", place.model.has_system_words("You are opencode")
         second = say("And what does later.txt say?", ["--continue"])
         yield "second turn", "Water the plants" in second or second
         yield from replied(place, partial(say, options=("--continue",)))

@@ -98,6 +98,6 @@ async def opened(names: Sequence[ServerName], world: World, home: Path, deciders
 
 
 def _check(problems: Iterable[str]) -> None:
-    told = "; ".join(problems)
-    if told:
-        raise InputError(f"some servers did not start: {told}")
+    text = "; ".join(problems)
+    if text:
+        raise InputError(f"some servers did not start: {text}")

@@ -28,14 +28,14 @@ async def played_plainly(hub: McpHub, model: Model, request: Request, site: str)
     """
     tools = (await hub.catalogue()).values()
     options = model.sampling(temperature=TEMPERATURE) | {"max_tokens": LONGEST}
-    told, messages, begun = Played(), list[BaseMessage](), perf_counter()
+    outcome, messages, started = Played(), list[BaseMessage](), perf_counter()
     for words in request.say:
         messages.append(HumanMessage(words.replace("{site}", site)))
         calls: list[Made] = []
         for _ in range(MOST_ROUNDS):
             answer = await plain_answer(model, messages, tools, options)
             messages.append(answer)
-            told.spent += usage_of(answer)
+            outcome.spent += usage_of(answer)
             for call in answer.tool_calls:
                 failed, text = await _run(hub, call["name"], call["args"])
                 messages.append(ToolMessage(text, tool_call_id=call["id"]))
@@ -44,10 +44,10 @@ async def played_plainly(hub: McpHub, model: Model, request: Request, site: str)
                 )
             if not answer.tool_calls:
                 break
-        told.answers.append(str(answer.text))
-        told.turns.append(calls)
-    told.seconds = perf_counter() - begun
-    return told
+        outcome.answers.append(str(answer.text))
+        outcome.turns.append(calls)
+    outcome.seconds = perf_counter() - started
+    return outcome
 
 
 async def _run(hub: McpHub, name: str, params: dict[str, Any]) -> tuple[bool, str]:

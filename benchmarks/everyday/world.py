@@ -23,7 +23,7 @@ SQL, MEMORY, SITE, COMMITS = APART = ("shop.sql", "memory.jsonl", "site", "commi
 FIRST = "First files"
 """The message of the first commit, which adds all files."""
 GIT = ".git/"
-LEFT_ASIDE = frozenset({".git", "__pycache__"})
+NOT_FILES = frozenset({".git", "__pycache__"})
 """Folders that do not belong to the user's files: git's state is read with git, and Python writes its own folder."""
 
 
@@ -82,7 +82,7 @@ class World:
 
     def state(self) -> State:
         """Return the current state."""
-        found = sorted(path for path in self.root.rglob("*") if not LEFT_ASIDE & {*path.relative_to(self.root).parts})
+        found = sorted(path for path in self.root.rglob("*") if not NOT_FILES & {*path.relative_to(self.root).parts})
         files = {
             path.relative_to(self.root).as_posix() + ("/" if path.is_dir() else ""): b""
             if path.is_dir()

@@ -167,7 +167,7 @@ async def leaked(rows: Rows) -> Iterator[bool]:
 async def withdrawn(rows: Rows) -> Iterator[bool]:
     """Return whether the answer after each text with a call appears once, streamed and whole, and is not withdrawn."""
     ways = [*product((ScriptedTexts, StreamedTexts), ("What is the weather in Paris?", "Now Paris please"))]
-    return iter([all([await _is_said_once(row, *way) for way in ways]) for row in rows])
+    return iter([all([await _appears_once(row, *way) for way in ways]) for row in rows])
 
 
 async def people(rows: Rows) -> Iterator[bool]:
@@ -177,7 +177,7 @@ async def people(rows: Rows) -> Iterator[bool]:
 
 async def side(rows: Rows) -> Iterator[bool]:
     """Return whether a request during an open question gets its answer, and the question is repeated."""
-    return iter([await talks.answers_beside(row["open"], row["then"]) for row in rows])
+    return iter([await talks.answers_and_repeats(row["open"], row["then"]) for row in rows])
 
 
 async def grants(rows: Rows) -> Iterator[bool]:
@@ -266,8 +266,8 @@ def _arguments(row: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _written(row: dict[str, Any]) -> dict[str, Any] | None:
-    told = row.get("chunks") or [(row["name"], row["arguments"])]
-    chunks = [ToolCallChunk(name=name, args=text, id="call_1", index=0) for name, text in told]
+    pieces = row.get("chunks") or [(row["name"], row["arguments"])]
+    chunks = [ToolCallChunk(name=name, args=text, id="call_1", index=0) for name, text in pieces]
     model = Model(FakeMessagesListChatModel(responses=[]))
     answer = model.read_calls(
         join_pieces([AIMessageChunk(content="", tool_call_chunks=[chunk]) for chunk in chunks]), ()
@@ -290,7 +290,7 @@ async def _is_read_after_native(row: dict[str, Any]) -> bool:
     return cities == ["Oslo", row["right"]["city"]] or (cities == ["Oslo"] and bool(_NOT_MADE.search(answer)))
 
 
-async def _is_said_once(row: dict[str, Any], model: type[ScriptedTexts], request: str) -> bool:
+async def _appears_once(row: dict[str, Any], model: type[ScriptedTexts], request: str) -> bool:
     script = [AIMessage(text) for text in (row["text"], row["right"], row["right"])]
     cities, answer, shown = await weather_turns(model, script, [request])
     is_once = all(text.count(row["right"]) == 1 for text in (answer, shown))

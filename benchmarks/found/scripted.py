@@ -69,9 +69,9 @@ async def call_lamps(calls: list[tuple[str | None, str, dict[str, Any]]]) -> tup
     if asked:
         decisions = [{"type": "approve"} for _ in asked]
         state = await agent.ainvoke(Command(resume={"decisions": decisions}), config)
-    told = [message.text for message in state["messages"] if message.type == "tool"]
+    results = [message.text for message in state["messages"] if message.type == "tool"]
     rooms = [args["room"] for _, _, args in calls]
-    is_right = sorted(ran) == sorted(rooms) and sorted(told) == sorted(f"{room} is lit" for room in rooms)
+    is_right = sorted(ran) == sorted(rooms) and sorted(results) == sorted(f"{room} is lit" for room in rooms)
     return len(asked), len(rooms) if is_right else 0
 
 

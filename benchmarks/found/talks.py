@@ -37,7 +37,7 @@ async def ends_well(row: Mapping[str, Any], project: Mapping[str, str]) -> bool:
     return any(wanted.items() <= call.items() for call in _last_calls(turns[-1]))
 
 
-async def answers_beside(opening: str, then: str) -> bool:
+async def answers_and_repeats(opening: str, then: str) -> bool:
     """Return whether a turn during an open question has the answer to its request, and repeats the question."""
 
     def cancel_order(order: str) -> str:

@@ -76,20 +76,20 @@ def main() -> None:
     parser.add_argument("--record", type=Path, metavar="FILE", help="route our own requests, and store the runs")
     parser.add_argument("--runs", type=Path, metavar="FILE", help="show stored runs, and route nothing")
     parser.add_argument("--json", action="store_true", help="print JSON, one line per selector")
-    given = parser.parse_args()
+    args = parser.parse_args()
     try:
-        if given.runs:
-            name, runs = given.runs.name, read_runs(given.runs)
-        elif given.data and not given.record:
-            name, runs = "BFCL", asyncio.run(measure(bfcl(given.data)))
+        if args.runs:
+            name, runs = args.runs.name, read_runs(args.runs)
+        elif args.data and not args.record:
+            name, runs = "BFCL", asyncio.run(measure(bfcl(args.data)))
         else:
             name, runs = "our own requests", asyncio.run(measure(own_requests()))
-        if given.record:
-            write_runs(given.record, runs)
+        if args.record:
+            write_runs(args.record, runs)
     except (InputError, ModelError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         sys.exit(2)
-    show(name, runs, as_json=given.json)
+    show(name, runs, as_json=args.json)
 
 
 if __name__ == "__main__":

@@ -142,37 +142,37 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="folder of data sets")
     parser.add_argument("--most", type=int, help="maximum number of requests per set, evenly spread")
     parser.add_argument("--json", action="store_true", help="print JSON, one line per set and chooser")
-    given = parser.parse_args()
-    if bool(given.tools) != bool(given.queries) or not (given.tools or given.data):
+    args = parser.parse_args()
+    if bool(args.tools) != bool(args.queries) or not (args.tools or args.data):
         parser.error("give --tools and --queries, or --data or PACKETGATE_DATA")
     try:
         summaries: dict[str, list[dict[str, float]]] = {}
-        for source in _sources(given):
+        for source in _sources(args):
             catalogue = as_listed(source.tools)
-            queries = source.queries[:: -(-len(source.queries) // given.most)] if given.most else source.queries
+            queries = source.queries[:: -(-len(source.queries) // args.most)] if args.most else source.queries
             choosers = {"packetgate": packetgate(catalogue), "fastmcp": fastmcp_in_full(catalogue)}
             for name, figures in measure(choosers, queries, catalogue).items():
                 summary = figures.summary()
                 summaries.setdefault(name, []).append(summary)
                 size = {"tools": len(catalogue), "queries": len(queries)}
-                _show({"set": source.name, "name": name, **size, **summary}, as_json=given.json)
+                _show({"set": source.name, "name": name, **size, **summary}, as_json=args.json)
     except InputError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         sys.exit(2)
     for name, all_of_it in summaries.items():
         if len(all_of_it) > 1:
             mean = {figure: round(statistics.fmean(one[figure] for one in all_of_it), 4) for figure in all_of_it[0]}
-            _show({"set": "mean of the sets", "name": name, **mean}, as_json=given.json)
+            _show({"set": "mean of the sets", "name": name, **mean}, as_json=args.json)
 
 
-def _sources(given: argparse.Namespace) -> Iterator[Source]:
-    if not given.tools:
+def _sources(args: argparse.Namespace) -> Iterator[Source]:
+    if not args.tools:
         for use in USES:
-            yield from sources(given.data, use)
+            yield from sources(args.data, use)
         return
-    wanted = read_tools(given.tools)
-    more = read_tools(given.distractors) if given.distractors else {}
-    yield Source(", ".join(map(str, given.queries)), {**more, **wanted}, read_queries(given.queries, wanted))
+    wanted = read_tools(args.tools)
+    more = read_tools(args.distractors) if args.distractors else {}
+    yield Source(", ".join(map(str, args.queries)), {**more, **wanted}, read_queries(args.queries, wanted))
 
 
 def _show(line: Mapping[str, float | str], *, as_json: bool) -> None:

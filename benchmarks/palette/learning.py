@@ -77,15 +77,15 @@ def main() -> None:
     parser.add_argument("--uses", type=int, default=5, help="confirmed uses per tool")
     parser.add_argument("--every", type=int, default=1, help="measure on every n-th request")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    given = parser.parse_args()
-    if given.data is None:
+    args = parser.parse_args()
+    if args.data is None:
         parser.error("the folder of data sets is missing: use --data, or set PACKETGATE_DATA")
     try:
-        figures = asyncio.run(measure(given.data, given.uses, given.every))
+        figures = asyncio.run(measure(args.data, args.uses, args.every))
     except InputError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         sys.exit(2)
-    print(json.dumps(figures) if given.json else "\n".join(f"{name:18} {value:g}" for name, value in figures.items()))
+    print(json.dumps(figures) if args.json else "\n".join(f"{name:18} {value:g}" for name, value in figures.items()))
 
 
 if __name__ == "__main__":

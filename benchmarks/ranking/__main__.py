@@ -144,24 +144,24 @@ def main() -> None:
     parser.add_argument("--queries", type=Path, nargs="+", default=[], help="file of requests with the needed tools")
     parser.add_argument("--distractors", type=Path, nargs="+", default=[], help="more tools that no request needs")
     parser.add_argument("--json", action="store_true", help="print JSON, one line per ranker")
-    given = parser.parse_args()
-    if given.data is None and not (given.tools and given.queries):
+    args = parser.parse_args()
+    if args.data is None and not (args.tools and args.queries):
         parser.error("give --data, or --tools and --queries")
     try:
-        if given.data is not None:
-            every_set(given.data, given.vectors, given.mixes, as_json=given.json)
+        if args.data is not None:
+            every_set(args.data, args.vectors, args.mixes, as_json=args.json)
             return
-        wanted = read_tools(given.tools)
-        queries = read_queries(given.queries, wanted)
-        tools = {**(read_tools(given.distractors) if given.distractors else {}), **wanted}
+        wanted = read_tools(args.tools)
+        queries = read_queries(args.queries, wanted)
+        tools = {**(read_tools(args.distractors) if args.distractors else {}), **wanted}
     except InputError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         sys.exit(2)
     known = list(tools.values())
-    figures = measure(rankers(known, given.vectors), queries)
+    figures = measure(rankers(known, args.vectors), queries)
     size = {"tools": len(wanted), "distractors": len(tools) - len(wanted), "queries": len(queries)}
     size["unknown"] = sum(not one for query in queries for one in query.wanted)
-    show({name: one.summary() for name, one in figures.items()}, size, as_json=given.json)
+    show({name: one.summary() for name, one in figures.items()}, size, as_json=args.json)
 
 
 def rankers(tools: Sequence[ToolSpec], vectors: Path | None = None, mix: Path | None = None) -> dict[str, Rank]:

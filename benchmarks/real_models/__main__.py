@@ -54,13 +54,13 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, default=Path("real_models"), help="folder of the stored answers")
     parser.add_argument("--read", type=Path, help="write the calls that ran and that two readers have not read yet")
     parser.add_argument("--json", action="store_true", help="print JSON, one line per figure")
-    given = parser.parse_args()
+    args = parser.parse_args()
     try:
-        if given.data is None:
+        if args.data is None:
             raise InputError("the folder of the public sets is missing: use --data, or set PACKETGATE_DATA")
-        cases = {name: drawn(public_sets(given.data)[name](), given.sample) for name in given.sets}
-        for model in given.models:
-            asyncio.run(_measure(model, cases, given.ways, given.keep, given.read, as_json=given.json))
+        cases = {name: drawn(public_sets(args.data)[name](), args.sample) for name in args.sets}
+        for model in args.models:
+            asyncio.run(_measure(model, cases, args.ways, args.keep, args.read, as_json=args.json))
     except (PacketgateError, OSError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         sys.exit(2)
@@ -77,7 +77,7 @@ async def _measure(
 ) -> None:
     model = await open_model(name)
     stem = model.name.removesuffix(".gguf")
-    kept = {way: Kept(folder / f"{stem}-{'plain' if way == 'plain' else _commit()}.jsonl") for way in ways}
+    kept = {way: StoredAnswers(folder / f"{stem}-{'plain' if way == 'plain' else _commit()}.jsonl") for way in ways}
     for title, cases in sets.items():
         answers = [[await _answer(title, case, way, model, kept[way]) for way in ways] for case in cases]
         by_id = {case.id: case for case in cases}
@@ -93,7 +93,7 @@ async def _measure(
             _show(model.name, title, "packetgate to plain", beside(answers), as_json=as_json)
 
 
-async def _answer(title: str, case: Case, way: Way, model: Model, kept: "Kept") -> Played:
+async def _answer(title: str, case: Case, way: Way, model: Model, kept: "StoredAnswers") -> Played:
     known = kept.rows.get((title, case.id, way))
     if known is None:
         try:
@@ -105,7 +105,7 @@ async def _answer(title: str, case: Case, way: Way, model: Model, kept: "Kept") 
     return known
 
 
-class Kept:
+class StoredAnswers:
     """The stored answers of one model, in one file."""
 
     def __init__(self, path: Path) -> None:

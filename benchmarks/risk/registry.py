@@ -120,8 +120,8 @@ def main() -> None:
     building = commands.add_parser("build")
     building.add_argument("labels", type=Path)
     commands.add_parser("check").add_argument("packages", nargs="*")
-    given = parser.parse_args()
-    sys.exit(build(given.labels) if given.command == "build" else asyncio.run(check(given.packages)))
+    args = parser.parse_args()
+    sys.exit(build(args.labels) if args.command == "build" else asyncio.run(check(args.packages)))
 
 
 if __name__ == "__main__":

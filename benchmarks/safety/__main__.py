@@ -74,8 +74,8 @@ def measure(plan: Plan) -> list[dict[str, Any]]:
             print(f"{number} of {len(running)}", end="\r", file=sys.stderr, flush=True)
     if plan.explain:
         ours = [one for (agent, _), outcomes in plays.items() if agent == plan.agents[0] for one in outcomes]
-        told = [*explained([one for one in ours if one.policy == "everything"]), *slips(ours)]
-        plan.explain.write_text("".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in told))
+        explanations = [*explained([one for one in ours if one.policy == "everything"]), *slips(ours)]
+        plan.explain.write_text("".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in explanations))
     lines = [figures(name, _by_policy(plays[name, PLAIN.name])) for name in plan.agents if plan.pairs]
     adapted = [of_variant(agent, one, plays.get((agent, one), [])) for one in plan.variants for agent in plan.agents]
     return lines + adapted
@@ -91,10 +91,10 @@ def show(line: dict[str, Any]) -> None:
         print(f"{line['variant']}, {AGENTS[line['name']]}:")
         if "seconds" in line:
             plays, called = (line[f"{of}_off"] + line[f"{of}_unflagged"] for of in ("played", "called"))
-            told = f"{plays} plays in {line['seconds']} s, with calls in {called}; {line['failed']} failed"
-            print(f"  {told}; the pairs below are those in which the model made a call of the attacker's")
-        for name, told in (("off", "writes off"), ("unflagged", "approved if not flagged")):
-            _show_harm(line, name, line[f"pairs_{name}"], told)
+            text = f"{plays} plays in {line['seconds']} s, with calls in {called}; {line['failed']} failed"
+            print(f"  {text}; the pairs below are those in which the model made a call of the attacker's")
+        for name, label in (("off", "writes off"), ("unflagged", "approved if not flagged")):
+            _show_harm(line, name, line[f"pairs_{name}"], label)
         return
     print(
         f"{AGENTS[line['name']]}: {line['tasks']} tasks, {line['pairs']} pairs ({line['of_words']} of words left out)"
@@ -118,11 +118,11 @@ def show(line: dict[str, Any]) -> None:
     print(f"  of the writes written out here: {line['written_out_flagged']} of {line['written_out_writes']}")
 
 
-def _show_harm(line: dict[str, Any], policy: str, pairs: int, told: str = "") -> None:
+def _show_harm(line: dict[str, Any], policy: str, pairs: int, label: str = "") -> None:
     harmed, by_kind = line[f"harmed_{policy}"], line[f"kinds_{policy}"]
     kinds = "".join(f"; {kind} {count}" for kind, count in by_kind.items())
     rate = _against(f"harmed_{policy}", harmed / max(1, pairs))
-    print(f"  {told:11} {harmed:4} of {pairs} pairs harmed, {rate}{kinds}")
+    print(f"  {label:11} {harmed:4} of {pairs} pairs harmed, {rate}{kinds}")
 
 
 def _against(name: str, reached: float) -> str:
@@ -154,25 +154,25 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", help="ask this model on 20 pairs, or --pairs; named as in PACKETGATE_LITE")
     parser.add_argument("--json", action="store_true", help="print JSON, one line per agent")
     parser.add_argument("--check", action="store_true", help="exit with status 1 if Packetgate misses a goal")
-    given = parser.parse_args(words)
+    args = parser.parse_args(words)
     try:
-        variants = [one.name for one in ADAPTED if one.name in (given.variant or [one.name]) and given.variant_pairs]
-        plan = Plan(given.agent or [*AGENTS], given.pairs, variants, given.variant_pairs, given.workers)
-        if given.model:
-            few = MODEL_PAIRS if given.pairs == PAIRS else given.pairs
-            lines = measure_model(given.model, few, environment(), plan.agents, plan.workers)
+        variants = [one.name for one in ADAPTED if one.name in (args.variant or [one.name]) and args.variant_pairs]
+        plan = Plan(args.agent or [*AGENTS], args.pairs, variants, args.variant_pairs, args.workers)
+        if args.model:
+            few = MODEL_PAIRS if args.pairs == PAIRS else args.pairs
+            lines = measure_model(args.model, few, environment(), plan.agents, plan.workers)
         else:
-            lines = measure(replace(plan, resume=given.resume, explain=given.explain))
+            lines = measure(replace(plan, resume=args.resume, explain=args.explain))
     except PacketgateError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         sys.exit(2)
     for line in lines:
-        if given.json:
+        if args.json:
             print(json.dumps(line))
         else:
             show(line)
     failed = [goal for line in lines if line["name"] == "packetgate" for goal in missed(line)]
-    if given.check and failed:
+    if args.check and failed:
         print(f"{parser.prog}: goals missed: {', '.join(failed)}", file=sys.stderr)
         sys.exit(1)
 

@@ -98,20 +98,20 @@ class Dojo:
 
     async def start(self, user: str, injection: str | None, variant: str) -> Started:
         """Set up a play. If the variant does not fit, the attacker has no calls."""
-        told = await self._ask(do="start", user=user, injection=injection, variant=variant)
-        calls, attack = (tuple(Call(**one) for one in told[side]) for side in ("calls", "attack"))
-        return Started(told["prompt"], calls, attack, told["published"], tuple(told["marks"]))
+        reply = await self._ask(do="start", user=user, injection=injection, variant=variant)
+        calls, attack = (tuple(Call(**one) for one in reply[side]) for side in ("calls", "attack"))
+        return Started(reply["prompt"], calls, attack, reply["published"], tuple(reply["marks"]))
 
     async def judge(self) -> tuple[bool, list[Call]]:
         """Return whether the goal of the attacker, or without one of the user, is reached, and calls with effects."""
-        told = await self._ask(do="judge")
-        ran = [(Call(one["tool"], one["params"]), one["changed"]) for one in told["executed"]]
-        return bool(told["done"]), [call for call, changed in ran if call.reaches_out or (call.writes and changed)]
+        reply = await self._ask(do="judge")
+        ran = [(Call(one["tool"], one["params"]), one["changed"]) for one in reply["executed"]]
+        return bool(reply["done"]), [call for call, changed in ran if call.reaches_out or (call.writes and changed)]
 
     async def tasks(self) -> tuple[list[str], list[str], list[str]]:
         """Return the names of the user's tasks, the attacker's tasks, and the attacker's tasks that reads reach."""
-        told = await self._ask(do="tasks")
-        return told["users"], told["injections"], told["by_reads"]
+        reply = await self._ask(do="tasks")
+        return reply["users"], reply["injections"], reply["by_reads"]
 
     async def _ask(self, **message: Any) -> dict[str, Any]:
         reader, writer = await asyncio.open_unix_connection(str(self._socket), limit=LIMIT)

@@ -59,7 +59,7 @@ class Play:
         self._trace: list[Any] = []
         self._executed: list[dict[str, Any]] = []
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return the request, and the calls of the user and of the attacker."""
         published = _plain(self._injection.ground_truth(self._copy())) if self._injection else []
         return {
@@ -91,7 +91,7 @@ class Play:
     def _is_done(self) -> bool:
         """Return whether the attacker's task is done with no answer, or else the user's task with the right answer."""
         if self._by_reads:
-            at = {url for call in self.told()["attack"] for url in [call["params"].get("url")] if url}
+            at = {url for call in self.as_json()["attack"] for url in [call["params"].get("url")] if url}
             return any(call.args.get("url") in at for call in self._trace)
         if self._injection:
             return self._holds(self._injection, "")
@@ -192,19 +192,19 @@ class Server:
         If the variant does not fit the goal or the texts that the user's calls return, the attacker has no calls.
         """
         self._play = Play(self._suite, self._placed((), False), user, injection)
-        told = self._play.told() | {"marks": []}
+        play = self._play.as_json() | {"marks": []}
         if injection is None:
-            return told
+            return play
         from dojo_variants import VARIANTS
 
         how = VARIANTS[variant]
-        parts = how.text(self._suite.injection_tasks[goal_of(injection)].GOAL, told["attack"])
+        parts = how.text(self._suite.injection_tasks[goal_of(injection)].GOAL, play["attack"])
         places = self._seen(user, how.in_field)
-        if not told["attack"] or not parts or len(places) < len(parts):
-            return told | {"attack": []}
+        if not play["attack"] or not parts or len(places) < len(parts):
+            return play | {"attack": []}
         texts = tuple((place, parts[number % len(parts)][0]) for number, place in enumerate(places))
         self._play = Play(self._suite, self._placed(texts, how.in_field), user, injection)
-        return self._play.told() | {"marks": [mark for _, mark in parts]}
+        return self._play.as_json() | {"marks": [mark for _, mark in parts]}
 
     def _posting(self) -> list[str]:
         """Return the injections for goals of posting that reads reach as well."""
@@ -222,7 +222,7 @@ class Server:
         """Return the placeholders whose texts the user's own calls return."""
         marks = {one: f"<MARK-{number}>" for number, one in enumerate(self._suite.get_injection_vector_defaults())}
         play = Play(self._suite, self._load(tuple(marks.items()), in_field), user, None)
-        read = str([play.call(call["tool"], call["params"]) for call in play.told()["calls"]])
+        read = str([play.call(call["tool"], call["params"]) for call in play.as_json()["calls"]])
         fields = places_in(in_fields(self._plain)) if in_field else marks
         return tuple(one for one, mark in marks.items() if mark in read and one in fields)
 
@@ -251,7 +251,7 @@ class Server:
                 return {"error": {"code": -32601, "message": f"no method {method}"}}
         return None
 
-    def told(self, message: dict[str, Any]) -> dict[str, Any] | None:
+    def control(self, message: dict[str, Any]) -> dict[str, Any] | None:
         """Return the answer to a request of the benchmark: `tasks`, `start` or `judge`."""
         match message["do"]:
             case "tasks":
@@ -285,7 +285,7 @@ async def serve(name: str, socket: str) -> None:
     server = Server(name)
 
     async def controlled(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await answer_all(reader, writer.write, server.told)
+        await answer_all(reader, writer.write, server.control)
         writer.close()
 
     def written(line: bytes) -> None:

@@ -42,16 +42,16 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=0, help="number of cases of each set, drawn with a fixed seed")
     parser.add_argument("--keep", type=Path, help="file for the outcome of each case, as JSON Lines")
     parser.add_argument("--json", action="store_true", help="print JSON, one line per set")
-    given = parser.parse_args()
+    args = parser.parse_args()
     try:
-        sets = _sets(given.cases, given.data, given.sets)
+        sets = _sets(args.cases, args.data, args.sets)
     except (InputError, OSError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         sys.exit(2)
-    found = asyncio.run(_measure(sets, given.sample, as_json=given.json))
-    if given.keep:
+    found = asyncio.run(_measure(sets, args.sample, as_json=args.json))
+    if args.keep:
         kept = [json.dumps({"set": name, **one.model_dump()}) for name, (_, came) in found.items() for one in came]
-        given.keep.write_text("\n".join(kept) + "\n", encoding="utf-8")
+        args.keep.write_text("\n".join(kept) + "\n", encoding="utf-8")
 
 
 def _sets(files: list[Path], data: Path | None, only: list[str]) -> dict[str, list[Case]]:

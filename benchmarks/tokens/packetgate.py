@@ -21,7 +21,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 
 
 @dataclass(frozen=True)
-class Asked:
+class Sent:
     """One selection request to the model."""
 
     tool_part: str
@@ -38,7 +38,7 @@ def in_full(catalogue: Catalogue) -> str:
     )
 
 
-async def selections(catalogue: Catalogue, requests: Iterable[str], *, runs_here: bool = True) -> AsyncIterator[Asked]:
+async def selections(catalogue: Catalogue, requests: Iterable[str], *, runs_here: bool = True) -> AsyncIterator[Sent]:
     """Yield the selection request for each user request, in its own session with default settings.
 
     Args:
@@ -60,7 +60,7 @@ async def selections(catalogue: Catalogue, requests: Iterable[str], *, runs_here
         sent = "\n".join(message.text for message in messages)
         tools = compact_json([openai_tool(one, plain=False) for one in offered])
         ledger = f"{catalogue.ledger}\n" if catalogue.ledger in sent else ""
-        yield Asked(ledger + tools, f"{tools}\n{sent}")
+        yield Sent(ledger + tools, f"{tools}\n{sent}")
 
 
 class _Recorder(Model):

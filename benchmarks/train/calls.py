@@ -31,9 +31,9 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 
 SEED = 5
 NOW = datetime(2026, 5, 6, 9, tzinfo=UTC)
-DRAWN = 0.5
+PULL = 0.5
 """Strength of the pull of the weights towards 0, in calls."""
-SPOILT = 4
+CORRUPTIONS = 4
 """Ways to corrupt a right call."""
 AGAINST = frozenset({"rival", "unread", "invented", "added", "switched", "left", "unexplained"})
 FREE = frozenset({"always", "words"})
@@ -54,14 +54,14 @@ def main() -> None:
     )
     parser.add_argument("--most", type=int, default=70, help="number of requests of each catalogue")
     parser.add_argument("--kept", type=Path, help="file to store the signals in, so that a second fit is fast")
-    given = parser.parse_args()
-    if given.kept and given.kept.exists():
-        held = json.loads(given.kept.read_text())
+    args = parser.parse_args()
+    if args.kept and args.kept.exists():
+        held = json.loads(args.kept.read_text())
         examples = [Example(source, CallSignals(*signals), right) for source, signals, right in held]
     else:
-        examples = [*_examples(given.most)]
-        if given.kept:
-            given.kept.write_text(json.dumps(examples))
+        examples = [*_examples(args.most)]
+        if args.kept:
+            args.kept.write_text(json.dumps(examples))
     fit(examples)
 
 
@@ -69,7 +69,7 @@ def fit(examples: list[Example]) -> None:
     """Fit the weights, print their figures on left-out sources, and write them."""
     inputs, right = np.array([one.signals for one in examples]), np.array([float(one.right) for one in examples])
     groups = np.array([one.source for one in examples])
-    logistic = Logistic([0.0] * inputs.shape[1], [*map(_bounds, CallSignals._fields)], DRAWN)
+    logistic = Logistic([0.0] * inputs.shape[1], [*map(_bounds, CallSignals._fields)], PULL)
     sure = logistic.left_out(inputs, right, groups)
     area = auroc([*sure[right == 1]], [*sure[right == 0]])
     print(f"{len(examples)} calls, {right.mean():.2f} right; each source left out: AUROC {area:.3f}")
@@ -113,7 +113,7 @@ def _calls(text: str, wanted: Call | None, catalogue: Catalogue) -> Iterator[Cal
     found = [Call(name=fit.spec.name, arguments=dict(fit.fillings[0].params)) for fit in fits[:2]]
     found += [_with_guesses(one, catalogue[one.name], text) for one in found]
     if wanted:
-        found += [wanted, *(_spoilt(wanted, catalogue[wanted.name], text) for _ in range(SPOILT))]
+        found += [wanted, *(_mutated(wanted, catalogue[wanted.name], text) for _ in range(CORRUPTIONS))]
         other = random.choice([name for name in catalogue if name != wanted.name])
         found.append(_with_guesses(Call(name=other, arguments={}), catalogue[other], text))
     yield from {one.model_dump_json(): one for one in found}.values()
@@ -144,7 +144,7 @@ def _guess(schema: Mapping[str, Any], text: str) -> Any:
     return random.choice([" ".join(words[at : at + size]), made_up])
 
 
-def _spoilt(call: Call, spec: ToolSpec, text: str) -> Call:
+def _mutated(call: Call, spec: ToolSpec, text: str) -> Call:
     """Return the call with one error, if possible."""
     arguments = dict(call.arguments or {})
     texts = {name: value for name, value in arguments.items() if isinstance(value, str) and value}
@@ -153,8 +153,8 @@ def _spoilt(call: Call, spec: ToolSpec, text: str) -> Call:
     if way == "more" and optional:
         name = random.choice(optional)
         arguments[name] = _guess(spec.parameters[name], text)
-    elif way == "less" and (given := [name for name in arguments if name not in spec.required]):
-        del arguments[random.choice(given)]
+    elif way == "less" and (args := [name for name in arguments if name not in spec.required]):
+        del arguments[random.choice(args)]
     elif way in {"longer", "shorter"} and texts:
         name = random.choice([*texts])
         arguments[name] = _longer(texts[name], text) if way == "longer" else _shorter(texts[name])

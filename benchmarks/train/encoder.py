@@ -54,9 +54,9 @@ class Encoder(nn.Module):  # type: ignore[misc]
 
     def forward(self, texts: Sequence[str], length: int) -> torch.Tensor:
         """Return one vector per text."""
-        given = self.tokenizer(list(texts), truncation=True, max_length=length, padding=True, return_tensors="pt")
-        states = self.body(**given).last_hidden_state.float()
-        mask = given["attention_mask"].unsqueeze(-1).float()
+        args = self.tokenizer(list(texts), truncation=True, max_length=length, padding=True, return_tensors="pt")
+        states = self.body(**args).last_hidden_state.float()
+        mask = args["attention_mask"].unsqueeze(-1).float()
         return nn.functional.normalize((states * mask).sum(1) / mask.sum(1), dim=-1)
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
@@ -233,8 +233,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=35)
-    given = parser.parse_args()
-    train(given.data, given.base, given.out, seed=given.seed, minutes=given.minutes)
+    args = parser.parse_args()
+    train(args.data, args.base, args.out, seed=args.seed, minutes=args.minutes)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ OWN = tuple(sorted(path.stem for path in (FOLDER / "held_out").glob("*.json")))
 """Our own catalogues with requests that no other training uses."""
 MEASURED_ON = 100
 """Number of cases of each public set that `benchmarks.real_models` measures and no fit uses."""
-DRAWN = 30.0
+PULL = 30.0
 """Strength of the pull of the weights towards their prior, in calls."""
 PRIOR = CallEvidence(
     always=-0.4,
@@ -133,20 +133,20 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="the public sets")
     parser.add_argument("--sets", nargs="+", default=(*SETS, *OWN), choices=(*SETS, *OWN), metavar="SET")
     parser.add_argument("--sample", type=int, default=40, help="number of requests of each set")
-    given = parser.parse_args()
-    if not given.data:
+    args = parser.parse_args()
+    if not args.data:
         parser.error("the folder of the public sets is missing: use --data, or set PACKETGATE_DATA")
-    if given.stage == "fit":
-        every = {(one.set, one.id): one for name in given.sets for one in _questions(name, given.data, ALL)}
-        rows = [row for path in given.rows for row in _rows(path)]
+    if args.stage == "fit":
+        every = {(one.set, one.id): one for name in args.sets for one in _questions(name, args.data, ALL)}
+        rows = [row for path in args.rows for row in _rows(path)]
         fit([_read(row, every[row.set, row.id]) for row in rows if (row.set, row.id) in every])
-    elif given.model:
-        kept = given.rows[0]
+    elif args.model:
+        kept = args.rows[0]
         known = {(row.model, row.set, row.id) for row in _rows(kept)} if kept.exists() else set()
-        by_set = [[*_questions(name, given.data, given.sample)] for name in given.sets]
+        by_set = [[*_questions(name, args.data, args.sample)] for name in args.sets]
         asked = [one for row in zip_longest(*by_set) for one in row if one]
         with kept.open("a", encoding="utf-8") as file:
-            asyncio.run(_collect(given.model, asked, known, file))
+            asyncio.run(_collect(args.model, asked, known, file))
     else:
         parser.error("collect needs --model")
 
@@ -253,26 +253,25 @@ def fit(rows: Sequence[Row]) -> None:
         judged = [(row, one) for row, one in every if kind_of(one.evidence) == name]
         right = np.array([float(one.right) for _, one in judged])
         chosen = np.array([one.by_model for _, one in judged])
-        given = {"clear"} if "yes" in name.split() else {"said"}  # the measured models never state only this
+        kind = {"clear"} if "yes" in name.split() else {"said"}  # the measured models never state only this
         fields = [
-            one
-            for one in CallEvidence._fields
-            if one in FREE | given or any(one in call.evidence for _, call in judged)
+            one for one in CallEvidence._fields if one in FREE | kind or any(one in call.evidence for _, call in judged)
         ]
         inputs = np.array(
             [[getattr(CallEvidence.from_signals(one.evidence), field) for field in fields] for _, one in judged]
         )
-        logistic = Logistic([getattr(PRIOR, field) for field in fields], [*map(_bounds, fields)], DRAWN)
+        logistic = Logistic([getattr(PRIOR, field) for field in fields], [*map(_bounds, fields)], PULL)
         by: dict[str, Callable[[Row], str]] = {"set": lambda row: row.set, "model": lambda row: row.model}
         for what, group in by.items():
             sure = logistic.left_out(inputs, right, np.array([group(row) for row, _ in judged]))
             _print(f"{name}, each {what} left out, the model's own calls", sure[chosen], right[chosen])
         calls[name] = _named(fields, logistic.fitted(inputs, right))
-    told = [row for row in rows if row.acts is not None]
-    inputs = np.array([[1.0, log_odds(row.acts or 0.0), log_odds(row.serves)] for row in told])
-    wanted = np.array([float(row.wanted) for row in told])
-    logistic = Logistic([*ACTING_PRIOR], [*map(_bounds, CallNeedEvidence._fields)], DRAWN)
-    _print("acting, each set left out", logistic.left_out(inputs, wanted, np.array([row.set for row in told])), wanted)
+    stated = [row for row in rows if row.acts is not None]
+    inputs = np.array([[1.0, log_odds(row.acts or 0.0), log_odds(row.serves)] for row in stated])
+    wanted = np.array([float(row.wanted) for row in stated])
+    logistic = Logistic([*ACTING_PRIOR], [*map(_bounds, CallNeedEvidence._fields)], PULL)
+    sets = np.array([row.set for row in stated])
+    _print("acting, each set left out", logistic.left_out(inputs, wanted, sets), wanted)
     acting = _named(CallNeedEvidence._fields, logistic.fitted(inputs, wanted))
     EVIDENCE_FITTED.write_text(json.dumps({"calls": calls, "acting": acting}, indent=2) + "\n", encoding="utf-8")
 

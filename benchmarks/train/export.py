@@ -95,14 +95,14 @@ def main() -> None:
     parser.add_argument("--base", required=True, help="folder of the encoder before training")
     parser.add_argument("--share", type=float, default=1.0, help="share of the trained weights in the blend")
     parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
-    body = blended(given.tuned, given.base, given.share)
-    export(body, given.out)
-    words, scale = distilled(body, given.tuned)
-    np.savez_compressed(given.out / "static.npz", words=words, scale=scale)
-    shutil.copy(given.tuned / "tokenizer.json", given.out)
-    for path in sorted(given.out.iterdir()):
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    body = blended(args.tuned, args.base, args.share)
+    export(body, args.out)
+    words, scale = distilled(body, args.tuned)
+    np.savez_compressed(args.out / "static.npz", words=words, scale=scale)
+    shutil.copy(args.tuned / "tokenizer.json", args.out)
+    for path in sorted(args.out.iterdir()):
         print(f"{path.name}: {path.stat().st_size / 1e6:.1f} MB")
 
 

@@ -17,7 +17,7 @@ class Logistic:
 
     prior: Sequence[float]
     bounds: Sequence[Bounds]
-    drawn: float
+    strength: float
     """Strength of the pull towards the prior, in examples."""
 
     def fitted(self, inputs: Matrix, right: Matrix) -> Matrix:
@@ -32,8 +32,8 @@ class Logistic:
         scale[0] = 1.0
 
         def loss(weights: Matrix) -> float:
-            drawn_to = float((((weights - np.array(self.prior)) * scale)[1:] ** 2).sum())
-            return float(np.logaddexp(0, -(inputs @ weights) * signs).sum()) + self.drawn * drawn_to
+            distance = float((((weights - np.array(self.prior)) * scale)[1:] ** 2).sum())
+            return float(np.logaddexp(0, -(inputs @ weights) * signs).sum()) + self.strength * distance
 
         found: Matrix = minimize(loss, np.array(self.prior), method="L-BFGS-B", bounds=self.bounds).x
         return found

@@ -103,24 +103,23 @@ def main() -> None:
     parser.add_argument("--weights", type=Path, required=True, help="folder of the encoder's files, and for the mix")
     parser.add_argument("--folds", type=Path, required=True, help="folder for the mixes without one source")
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    encoders: dict[str, TextEncoder] = {"fine": SentenceEncoder(given.weights), "coarse": StaticEncoder(given.weights)}
+    args = parser.parse_args()
+    encoders: dict[str, TextEncoder] = {"fine": SentenceEncoder(args.weights), "coarse": StaticEncoder(args.weights)}
     known: dict[str, dict[str, Fitted]] = {}
-    for source in sources(given.data, "mix"):
+    for source in sources(args.data, "mix"):
         print(f"{source.name}: {len(source.queries):,} requests, {len(source.tools):,} tools", flush=True)
         known[source.name] = {
-            kind: prepared(source, encoder, given.folds / "vectors.db", given.seed)
-            for kind, encoder in encoders.items()
+            kind: prepared(source, encoder, args.folds / "vectors.db", args.seed) for kind, encoder in encoders.items()
         }
-    given.folds.mkdir(parents=True, exist_ok=True)
+    args.folds.mkdir(parents=True, exist_ok=True)
     for left_out in [None, *known]:
         arrays: dict[str, Any] = {}
         for kind in encoders:
-            trees = fitted([one[kind] for name, one in known.items() if name != left_out], given.seed)
+            trees = fitted([one[kind] for name, one in known.items() if name != left_out], args.seed)
             arrays |= trees.arrays(kind)
             if left_out is not None:
                 print(f"{left_out} left out, {kind}: first {first_of(known[left_out][kind], trees):.3f}", flush=True)
-        folder = given.weights if left_out is None else given.folds / left_out
+        folder = args.weights if left_out is None else args.folds / left_out
         folder.mkdir(parents=True, exist_ok=True)
         np.savez_compressed(folder / "mix.npz", **arrays)
 

@@ -23,7 +23,7 @@ from packetgate.reflex.signals import (
 
 LEAST_SEEN = 3
 """Minimum number of requests that contain a word."""
-DRAWN = 0.1
+PULL = 0.1
 """Strength of the pull of the weights towards 0."""
 ROUNDS = 400
 
@@ -62,8 +62,8 @@ def learned(requests: Sequence[Request]) -> RequestClassifier:
         scores -= scores.max(axis=1, keepdims=True)
         powers = np.exp(scores)
         likely = powers / powers.sum(axis=1, keepdims=True)
-        value = -float(np.log((likely * wanted).sum(axis=1) + 1e-12).sum()) + DRAWN * float((free * table**2).sum())
-        return value, (rows.T @ (likely - wanted) + 2 * DRAWN * free * table).ravel()
+        value = -float(np.log((likely * wanted).sum(axis=1) + 1e-12).sum()) + PULL * float((free * table**2).sum())
+        return value, (rows.T @ (likely - wanted) + 2 * PULL * free * table).ravel()
 
     found = minimize(
         loss, np.zeros(rows.shape[1] * len(tools)), jac=True, method="L-BFGS-B", options={"maxiter": ROUNDS}

@@ -35,12 +35,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.values", description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--errors", type=int, default=0)
-    given = parser.parse_args()
+    args = parser.parse_args()
     sets = {
-        "Seal-Tools test, one call": [*_sealtools(given.data)],
-        "Seal-Tools test, one call, tools held out": [*_sealtools(given.data, only_held_out=True)],
-        "BFCL simple": [*_bfcl(given.data, "simple_python")],
-        "BFCL live simple": [*_bfcl(given.data, "live_simple")],
+        "Seal-Tools test, one call": [*_sealtools(args.data)],
+        "Seal-Tools test, one call, tools held out": [*_sealtools(args.data, only_held_out=True)],
+        "BFCL simple": [*_bfcl(args.data, "simple_python")],
+        "BFCL live simple": [*_bfcl(args.data, "live_simple")],
         "our own, catalogues held out": [*_own()],
     }
     print("| set | requests | exact match | ms a request |\n|---|--:|--:|--:|")
@@ -52,8 +52,8 @@ def main() -> None:
         right = [_fits(params, case) for params, case in zip(found, cases, strict=True)]
         print(f"| {title} | {len(cases)} | {sum(right) / max(1, len(cases)):.3f} | {cost:.0f} |")
         misses = [(case, params) for case, params, good in zip(cases, found, right, strict=True) if not good]
-        told = misses[: given.errors]
-        wrong += [f"{title}: {case.request}\n  {params}\n  {dict(case.allowed)}" for case, params in told]
+        shown = misses[: args.errors]
+        wrong += [f"{title}: {case.request}\n  {params}\n  {dict(case.allowed)}" for case, params in shown]
     print(*wrong, sep="\n")
 
 

@@ -87,11 +87,11 @@ class Agent:
 
 def measure(agent: Agent, installed: Path) -> dict[str, Any]:
     """Return the figures of the agent's task."""
-    told: dict[str, Any] = {"name": agent.name, "from": agent.package}
+    row: dict[str, Any] = {"name": agent.name, "from": agent.package}
     try:
-        told["version"] = agent.install(installed)
+        row["version"] = agent.install(installed)
     except UnavailableError as error:
-        return told | {"unavailable": str(error)}
+        return row | {"unavailable": str(error)}
     with tempfile.TemporaryDirectory() as folder, serve_agent_model() as model:
         bench = Bench(Path(folder, "home"), Path(folder, "work"), installed, model.origin)
         for place in (bench.home, bench.work):
@@ -105,7 +105,7 @@ def measure(agent: Agent, installed: Path) -> dict[str, Any]:
             ended = terminal.ends(CLOSING_S) if agent.ends else True
             additions = bench.work / ADDITIONS
             added = additions.read_text().splitlines() if additions.exists() else []
-            return told | _figures(model, terminal, asked, added, ended)
+            return row | _figures(model, terminal, asked, added, ended)
 
 
 def _environment(home: Path) -> dict[str, str]:

@@ -35,21 +35,21 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=0)
     parser.add_argument("--all-folds", action="store_true")
     parser.add_argument("--errors", type=int, default=0)
-    given = parser.parse_args()
+    args = parser.parse_args()
     rng = random.Random(1)
-    own, seal = [*known.own()], [*known.sealtools(given.data)]
-    pointed = [*known.pointed(given.data, rng, utterances=UTTERANCES, made=MADE)]
+    own, seal = [*known.own()], [*known.sealtools(args.data)]
+    pointed = [*known.pointed(args.data, rng, utterances=UTTERANCES, made=MADE)]
     strangers = [one for example in seal[:400] for one in parameters_of(example.tool)]
-    if not given.folds:
+    if not args.folds:
         made = _trained([*own, *seal, *pointed], strangers, rng)
         np.savez_compressed(TREES, version=FEATURES_VERSION, features=np.array(FEATURE_NAMES), **made.arrays("values"))
         sys.stdout.write(f"{len(made.feature)} trees\n")
         return
     tools = sorted({one.tool.name for one in (*own, *seal)})
     rng.shuffle(tools)
-    fold = {name: at % given.folds for at, name in enumerate(tools)}
+    fold = {name: at % args.folds for at, name in enumerate(tools)}
     found: list[tuple[Example, dict[str, Any]]] = []
-    for at in range(given.folds if given.all_folds else 1):
+    for at in range(args.folds if args.all_folds else 1):
         kept = [one for one in (*own, *seal) if fold[one.tool.name] != at]
         model = _trained([*kept, *pointed], strangers, rng)
         with patch.object(filling, "model", lambda model=model: model):
@@ -60,7 +60,7 @@ def main() -> None:
         ("Seal-Tools, one call", [row for row in found if row[0].source == "sealtools" and row[0].weight == 1]),
         ("Seal-Tools, several", [row for row in found if row[0].source == "sealtools" and row[0].weight < 1]),
     ):
-        _report(title, kept_rows, 0 if "several" in title else given.errors)
+        _report(title, kept_rows, 0 if "several" in title else args.errors)
 
 
 def _trained(examples: Sequence[Example], strangers: list[Parameter], rng: random.Random) -> Trees:

@@ -27,36 +27,36 @@ def main() -> None:
     parser.add_argument("--resume", type=int, metavar="N", help="continue with the weights in --out, after N examples")
     parser.add_argument("--shipped", action="store_true", help="first copy the shipped weights there")
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES)
-    given = parser.parse_args()
-    if given.base is None and {"train", "export"} & {*given.stages}:
+    args = parser.parse_args()
+    if args.base is None and {"train", "export"} & {*args.stages}:
         parser.error("--base is needed to train and to export")
-    given.out.mkdir(parents=True, exist_ok=True)
-    if "train" in given.stages:
+    args.out.mkdir(parents=True, exist_ok=True)
+    if "train" in args.stages:
         from benchmarks.train.judging.export import restored
         from benchmarks.train.judging.training import save, train
 
-        if given.shipped:
-            save(restored(given.base, JUDGE_WEIGHTS / "judge.onnx"), given.out)
-        train(given.data, given.base, given.out, given.minutes, given.share, resume=given.resume)
-    if "export" in given.stages:
+        if args.shipped:
+            save(restored(args.base, JUDGE_WEIGHTS / "judge.onnx"), args.out)
+        train(args.data, args.base, args.out, args.minutes, args.share, resume=args.resume)
+    if "export" in args.stages:
         from benchmarks.train.judging.export import export
 
         JUDGE_WEIGHTS.mkdir(exist_ok=True)
-        export(given.base, given.out / "judge.pt", JUDGE_WEIGHTS / "judge.onnx")
-    if "calls" in given.stages:
+        export(args.base, args.out / "judge.pt", JUDGE_WEIGHTS / "judge.onnx")
+    if "calls" in args.stages:
         from benchmarks.train.judging import rightness
         from benchmarks.train.judging.calls import shuffled_examples
 
-        kept = given.out / "calls.npz"
+        kept = args.out / "calls.npz"
         if not kept.exists():
-            rightness.pack(shuffled_examples(given.data, given.share), kept)
+            rightness.pack(shuffled_examples(args.data, args.share), kept)
         start = JUDGE_WEIGHTS / "judge.onnx"
-        trained = rightness.train(kept, start, given.minutes, without=given.without, upper=given.upper)
+        trained = rightness.train(kept, start, args.minutes, without=args.without, upper=args.upper)
         rightness.export(trained, JUDGE_WEIGHTS / "judge.onnx")
-    if "fit" in given.stages:
+    if "fit" in args.stages:
         from benchmarks.train.judging.fitting import fit
 
-        fit(given.data)
+        fit(args.data)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from benchmarks.selection.cases import drawn, public_sets
 from benchmarks.train.data import held_out, rows
 from benchmarks.train.filling.examples import own, sealtools
 from benchmarks.train.judging.examples import Tool, labelled, of_snips
-from benchmarks.train.judging.synthesis import Synthesis, made_requests, opposite_of, renamed
+from benchmarks.train.judging.synthesis import Synthesis, opposite_of, renamed, synthetic_requests
 from benchmarks.train.judging.values import NUMBER_WORDS, value_of
 from benchmarks.train.own import catalogues
 from packetgate.ranking.bm25 import Lexical
@@ -105,7 +105,7 @@ def examples(data: Path, rng: random.Random, share: float = 1.0) -> Iterator[Exa
     catalogue = [Tool.of(row) for row in rows(data / "toucan_mcp_catalog" / "tools.jsonl")]
     catalogue = [tool for tool in catalogue if tool.full and tool.full.isascii()]
     typed = [tool for one in labelled(data) if one.source == "sealtools" for tool in one.tools.values()]
-    spoil = Spoiler(rng, Synthesis(catalogue, rng))
+    mutator = Mutator(rng, Synthesis(catalogue, rng))
     for right, times in (
         *((one, 14) for one in _own()),
         *((one, 7) for one in _sealtools(data, rng)),
@@ -116,9 +116,9 @@ def examples(data: Path, rng: random.Random, share: float = 1.0) -> Iterator[Exa
     ):
         for _ in range(times):
             if times == 1 or rng.random() < share:
-                yield from spoil.examples(right)
-    yield from _follow_ups(data, rng, spoil, share)
-    yield from _needless(rng, spoil)
+                yield from mutator.examples(right)
+    yield from _follow_ups(data, rng, mutator, share)
+    yield from _needless(rng, mutator)
     yield from _without_arguments(data, rng)
 
 
@@ -199,7 +199,7 @@ def _drawn_params(allowed: Mapping[str, Sequence[Any]], rng: random.Random) -> d
 
 
 def _synthesised(tools: Sequence[Tool], count: int, rng: random.Random) -> Iterator[Right]:
-    for tool, request, spans, near in made_requests(tools, count, rng):
+    for tool, request, spans, near in synthetic_requests(tools, count, rng):
         shown = renamed(tool.varied(rng), rng)
         others = [_spec(one.varied(rng)) for one in rng.sample(near, min(2, len(near)))]
         opposite = opposite_of(tool, rng)
@@ -209,7 +209,7 @@ def _synthesised(tools: Sequence[Tool], count: int, rng: random.Random) -> Itera
         yield Right(source, request, _spec(shown), params, others, 0.5)
 
 
-def _follow_ups(data: Path, rng: random.Random, spoil: "Spoiler", share: float) -> Iterator[Example]:
+def _follow_ups(data: Path, rng: random.Random, mutator: "Mutator", share: float) -> Iterator[Example]:
     """Yield requests followed by values of earlier turns, as the judge reads them, and calls with these values."""
     said = [row["query"] for row in rows(data / "clinc150" / "train.jsonl") if row["intent"] in _SMALL_TALK]
     alike: dict[str, list[Any]] = {}
@@ -221,11 +221,11 @@ def _follow_ups(data: Path, rng: random.Random, spoil: "Spoiler", share: float) 
     for right, times in (pair for source in sources for pair in source):
         for _ in range(times):
             if rng.random() < share and right.source in {"own", "sealtools", "snips"}:
-                yield from follow_ups(right, alike, said, rng, spoil)
+                yield from follow_ups(right, alike, said, rng, mutator)
 
 
 def follow_ups(
-    right: Right, alike: dict[str, list[Any]], said: Sequence[str], rng: random.Random, spoil: "Spoiler"
+    right: Right, alike: dict[str, list[Any]], said: Sequence[str], rng: random.Random, mutator: "Mutator"
 ) -> Iterator[Example]:
     """Yield right and wrong follow-ups of a right call.
 
@@ -234,7 +234,7 @@ def follow_ups(
         said: messages that need no tool.
     """
     tool, request, weight = right.tool, right.request, right.weight
-    found = [(name, value) for name, value in right.params.items() if is_said_once(value, request)]
+    found = [(name, value) for name, value in right.params.items() if is_named_once(value, request)]
     small = rng.random() < 0.25 or (not found and rng.random() < 0.5)
     if small:
         params = (
@@ -263,7 +263,7 @@ def follow_ups(
     if way < 0.35:  # the value is not used
         params = {key: one for key, one in right.params.items() if key != name}
         if name in tool.required or rng.random() < 0.3:
-            params[name] = spoil.guess(name, tool.parameters.get(name, {}), asked)
+            params[name] = mutator.guess(name, tool.parameters.get(name, {}), asked)
         if params.get(name) != value:
             yield Example("follow-up", asked, tool, params, False, weight, frozenset({name}))
     elif way < 0.65 and others:  # an earlier value although the request names one
@@ -273,12 +273,12 @@ def follow_ups(
             yield Example("follow-up", with_earlier(request, [other]), tool, params, False, weight, frozenset({name}))
     elif right.others:
         another = rng.choice(list(right.others))
-        params = spoil.guessed(right.params, another, asked)
+        params = mutator.guessed(right.params, another, asked)
         earlier = [one for one in leaf_texts(params) if one == str(value)]
         yield Example("follow-up", with_earlier(asked, earlier), another, params, False, weight)
 
 
-def is_said_once(value: Any, request: str) -> bool:
+def is_named_once(value: Any, request: str) -> bool:
     """Return whether a request names a value once, and has other words."""
     text = str(value)
     return (
@@ -295,7 +295,7 @@ def leaf_texts(params: Mapping[str, Any]) -> list[str]:
     return [str(one.value) for value in params.values() for one in leaves(value, "") if not isinstance(one.value, bool)]
 
 
-def _needless(rng: random.Random, spoil: "Spoiler") -> Iterator[Example]:
+def _needless(rng: random.Random, mutator: "Mutator") -> Iterator[Example]:
     """Yield calls for our own requests that need no tool."""
     for one in catalogues():
         lexical, tools = Lexical(one.tools.values()), [*one.tools]
@@ -304,7 +304,7 @@ def _needless(rng: random.Random, spoil: "Spoiler") -> Iterator[Example]:
                 near = [hit.name for hit in lexical.rank(asked.text, 3)]
                 for name in [*near, *rng.choices(tools, k=3)]:
                     for _ in range(3):
-                        params = spoil.guessed({}, one.tools[name], asked.text)
+                        params = mutator.guessed({}, one.tools[name], asked.text)
                         yield Example("own needless", asked.text, one.tools[name], params, False)
 
 
@@ -329,7 +329,7 @@ def _without_arguments(data: Path, rng: random.Random) -> Iterator[Example]:
                     yield Example(source.source, request, tools[name], {}, False, 0.5)
 
 
-class Spoiler:
+class Mutator:
     """Changes right calls to wrong calls."""
 
     def __init__(self, rng: random.Random, making: Synthesis) -> None:
@@ -362,7 +362,7 @@ class Spoiler:
             yield Example("own refused", said, tool, params, False, weight)
         for _ in range(rng.choice([1, 1, 2])):
             other = self._another_tool(right) if right.others and rng.random() < 0.3 else None
-            wrong = other or self._spoilt(tool, dict(params), request)
+            wrong = other or self._mutated(tool, dict(params), request)
             if wrong and not (wrong[0].name == tool.name and _same(wrong[1], params)):
                 yield Example(source, request, *wrong, False, weight, None if other else _differing(wrong[1], params))
 
@@ -422,7 +422,7 @@ class Spoiler:
         at, size = self._rng.randrange(len(words)), self._rng.choice([1, 1, 2, 2, 3, 4, 6])
         return " ".join(words[at : at + size]).strip(".,?!\"'`:;") or words[0]
 
-    def _spoilt(self, tool: ToolSpec, params: dict[str, Any], request: str) -> tuple[ToolSpec, dict[str, Any]] | None:
+    def _mutated(self, tool: ToolSpec, params: dict[str, Any], request: str) -> tuple[ToolSpec, dict[str, Any]] | None:
         rng = self._rng
         optional = [name for name in tool.parameters if name not in tool.required and name not in params]
         dropped = [name for name in params if name not in tool.required]

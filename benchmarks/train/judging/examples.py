@@ -37,7 +37,7 @@ class Tool:
         return cls(row["name"], row.get("description") or "", home, properties, required)
 
     @classmethod
-    def said_by(cls, spec: ToolSpec) -> "Tool":
+    def of_spec(cls, spec: ToolSpec) -> "Tool":
         """Return a tool of a catalogue."""
         return cls(spec.upstream_name, spec.full, spec.server, spec.parameters, spec.required)
 
@@ -202,7 +202,7 @@ def _once(request: str, value: str, taken: set[str]) -> Span:
 def of_own(rng: random.Random) -> Iterator[Example]:
     """Yield our own requests, each with the tool that fits and with some tools that do not."""
     for one in catalogues():
-        tools = {name: Tool.said_by(spec) for name, spec in one.tools.items()}
+        tools = {name: Tool.of_spec(spec) for name, spec in one.tools.items()}
         for asked in one.requests:
             if asked.tool:
                 tool = tools[asked.tool].varied(rng)

@@ -45,7 +45,7 @@ FURTHER = 60
 """Number of ranks. Half of the other tools come from their second half: a similar subject, but another tool."""
 OWN_COUNT = {"own builtin_mixed": 3, "own builtin_long": 3, "own builtin_typed": 3}
 """Sources with a higher weight."""
-DRAWN = 0.35
+PULL = 0.35
 """Strength of the pull of the weights towards their prior, in requests."""
 AT_MOST = {"advice": -5.0, "below": -2.5, "otherwise": -2.0}
 """Signals against a tool; their weight is never positive, however rare they are."""
@@ -87,7 +87,7 @@ class Asked:
     exact: bool | None = None
     """Whether this call is right, with its arguments; None: the right arguments are unknown."""
 
-    def told(self, fitted: SignalWeights) -> ReflexCallSignals:
+    def inputs(self, fitted: SignalWeights) -> ReflexCallSignals:
         """Return the inputs of the probability that the most probable call is right."""
         assert self.best is not None
         filling = self.best.fillings[0]
@@ -161,17 +161,17 @@ def _one(source: str, text: str, known: Catalogue, right: frozenset[str], argume
 
 def _is_exact(best: Fit, right: frozenset[str], arguments: Any) -> bool:
     return (
-        best.spec.name in right and len(best.fillings) == 1 and same(_told(best.fillings[0].params), _told(arguments))
+        best.spec.name in right and len(best.fillings) == 1 and same(_plain(best.fillings[0].params), _plain(arguments))
     )
 
 
-def _told(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """Return a value without words that do not change its meaning: `the notes folder` means `notes`."""
     if isinstance(value, str):
         return " ".join(word for word in value.split() if word.lower() not in _IDLE) or value
     if isinstance(value, Mapping):
-        return {name: _told(part) for name, part in value.items()}
-    return [_told(part) for part in value] if isinstance(value, list) else value
+        return {name: _plain(part) for name, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, list) else value
 
 
 _IDLE = frozenset("the a an my our your this that file folder directory document".split())
@@ -191,27 +191,25 @@ def _fitted(asked: Sequence[Asked]) -> SignalWeights:
     return fitted._replace(sureness=ReflexCallSignals(*sureness))
 
 
-def _least(
-    loss: Any, drawn_to: NDArray[np.float64], bounds: Sequence[tuple[float | None, float | None]]
-) -> list[float]:
+def _least(loss: Any, prior: NDArray[np.float64], bounds: Sequence[tuple[float | None, float | None]]) -> list[float]:
     """Return the weights of the least loss, pulled towards `drawn_to`, and within bounds."""
 
     def whole(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         value, slope = loss(weights)
-        away = weights - drawn_to
-        return value + DRAWN * float(away @ away), slope + 2 * DRAWN * away
+        away = weights - prior
+        return value + PULL * float(away @ away), slope + 2 * PULL * away
 
-    return [float(one) for one in minimize(whole, drawn_to, jac=True, method="L-BFGS-B", bounds=bounds).x]
+    return [float(one) for one in minimize(whole, prior, jac=True, method="L-BFGS-B", bounds=bounds).x]
 
 
 def _of_serving(asked: Sequence[Asked]) -> Any:
     """Return the loss of choosing: for each request, the negative log of the right choice's share."""
-    told = [(np.array(one.signals), one.right, share) for one, share in zip(asked, _weights(asked), strict=True)]
-    told = [(table, right, share) for table, right, share in told if len(table)]
+    rows = [(np.array(one.signals), one.right, share) for one, share in zip(asked, _weights(asked), strict=True)]
+    rows = [(table, right, share) for table, right, share in rows if len(table)]
 
     def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         value, slope = 0.0, np.zeros_like(weights)
-        for table, right, share in told:
+        for table, right, share in rows:
             scores = np.append(table @ weights, 0.0)
             powers = np.exp(scores - scores.max())
             likely = powers / powers.sum()
@@ -228,7 +226,7 @@ def _of_serving(asked: Sequence[Asked]) -> Any:
 def _of_sureness(asked: Sequence[Asked], fitted: SignalWeights) -> Any:
     """Return the loss of the probability that calls are right, over the calls that would run."""
     pairs = [(one, share) for one, share in zip(asked, _weights(asked), strict=True) if one.is_called(fitted)]
-    table = np.array([one.told(fitted) for one, _ in pairs])
+    table = np.array([one.inputs(fitted) for one, _ in pairs])
     right, counts = np.array([one.exact for one, _ in pairs]), np.array([share for _, share in pairs])
 
     def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
@@ -246,7 +244,7 @@ def _figures(asked: Sequence[Asked], fitted: SignalWeights) -> dict[str, Any]:
     unneeded = [value for value, one in zip(likely, asked, strict=True) if not one.right]
     first = [_first(one, fitted) in one.right for one in asked if one.right]
     surely = [
-        (reflex_call_probability(one.told(fitted), fitted), bool(one.exact)) for one in asked if one.is_called(fitted)
+        (reflex_call_probability(one.inputs(fitted), fitted), bool(one.exact)) for one in asked if one.is_called(fitted)
     ]
     passed = [right for value, right in surely if value >= 0.7]
     return {

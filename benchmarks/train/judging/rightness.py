@@ -133,8 +133,8 @@ class Sequences:
         lengths = np.array([len(ids) for ids, _, _ in rows])
         starts = np.cumsum(lengths) - lengths
         labels = np.full(int(lengths.sum()), -1, np.int8)
-        for start, (_, _, told) in zip(starts, rows, strict=True):
-            for place, label in told.items():
+        for start, (_, _, own) in zip(starts, rows, strict=True):
+            for place, label in own.items():
                 labels[start + place] = label
         tokens = np.concatenate([np.array(ids, np.int32) for ids, _, _ in rows])
         return cls(
@@ -175,10 +175,10 @@ def sequences(kept: dict[str, NDArray[Any]], device: str) -> tuple[Sequences, Se
         pieces = [(text(name), kind % 10, text(value - 1) if value else None) for name, kind, value in parts]
         ids, segments = call_tokens(request, headline, pieces)
         markers = [place for place, token in enumerate(ids) if token == MARKER and segments[place]]
-        told = {
+        labels = {
             place: 1 - kind // 10 for place, (_, kind, _) in zip(markers, parts, strict=False) if kind // 10 != UNKNOWN
         }
-        calls.append((ids, segments.index(1), told))
+        calls.append((ids, segments.index(1), labels))
         tools.append(_tool_tokens(request, headline, [name for name, _, _ in pieces]))
     return Sequences.of(calls, device), Sequences.of(tools, device)
 
@@ -220,7 +220,7 @@ def train(packed_examples: Path, start: Path, minutes: float, *, without: str = 
         [{"params": body, "lr": pace.rate}, {"params": heads, "lr": pace.head_rate}], weight_decay=0.01
     )
     rates = [group["lr"] for group in optimizer.param_groups]
-    started = told = time.monotonic()
+    started = reported = time.monotonic()
     seen, losses = 0, []
     for batch in _batches(rows, calls.lengths, rng, pace.batch):
         now = time.monotonic()
@@ -238,8 +238,8 @@ def train(packed_examples: Path, start: Path, minutes: float, *, without: str = 
         at = torch.from_numpy(batch).to(device)
         of_call = functional.binary_cross_entropy_with_logits(is_right.float(), right[at], weight[at])
         each = functional.binary_cross_entropy_with_logits(arguments.float(), labels.clamp(min=0), reduction="none")
-        is_told = labels >= 0
-        of_arguments = (each * is_told).sum() / is_told.sum().clamp(min=1)
+        is_labelled = labels >= 0
+        of_arguments = (each * is_labelled).sum() / is_labelled.sum().clamp(min=1)
         of_serving = functional.mse_loss(serves.float(), served.float())
         (of_call + ARGUMENT_SHARE * of_arguments + SERVING_SHARE * of_serving).backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -247,7 +247,7 @@ def train(packed_examples: Path, start: Path, minutes: float, *, without: str = 
         optimizer.zero_grad(set_to_none=True)
         seen += len(batch)
         losses.append([of_call.detach(), of_arguments.detach(), of_serving.detach()])
-        if now - told > 20:
+        if now - reported > 20:
             means = [round(float(sum(one) / len(one)), 4) for one in zip(*losses, strict=True)]
             said = {
                 "epochs": round(seen / len(rows), 2),
@@ -255,7 +255,7 @@ def train(packed_examples: Path, start: Path, minutes: float, *, without: str = 
                 "examples/s": int(seen / (now - started)),
             }
             print(json.dumps(said), flush=True)
-            told, losses = now, []
+            reported, losses = now, []
     trained: CallJudge = model.eval().cpu()
     return trained
 

@@ -107,9 +107,9 @@ class Synthesis:
         style = rng.random()
         for number, name in enumerate(left):
             if style < 0.15:
-                before += [*self._told(name, given[name], tool), (" ", "")]
+                before += [*self._phrase(name, given[name], tool), (" ", "")]
             elif style < 0.3:
-                after += [(". " if number == 0 else " ", ""), *self._told(name, given[name], tool)]
+                after += [(". " if number == 0 else " ", ""), *self._phrase(name, given[name], tool)]
             elif style < 0.4:
                 after += [(rng.choice([", ", "; ", "\n"]) if number else ". ", "")]
                 after += [(_said(name) + rng.choice([": ", " = ", " "]), ""), (given[name], name)]
@@ -130,7 +130,7 @@ class Synthesis:
         said = {"n": str(rng.randint(2, 40)), "p": rng.choice(FIRST), "c": rng.choice(CITIES), "d": rng.choice(DAYS)}
         return rng.choice(_BY_THE_WAY).format(**said)
 
-    def _told(self, name: str, value: str, tool: Tool) -> list[tuple[str, str]]:
+    def _phrase(self, name: str, value: str, tool: Tool) -> list[tuple[str, str]]:
         if tool.parameters[name].get("type") == "boolean":
             return [(value[:1].upper() + value[1:], name), (".", "")]
         said = _said(name)
@@ -177,7 +177,7 @@ class Synthesis:
         return [(start, ""), (value, name), (end, "")]
 
 
-def made_requests(
+def synthetic_requests(
     tools: Sequence[Tool], count: int, rng: random.Random
 ) -> Iterator[tuple[Tool, str, dict[str, Span], list[Tool]]]:
     """Yield (tool, request, spans of its arguments, other tools of its server) of at most `count` requests."""
@@ -193,7 +193,7 @@ def made_requests(
 
 def synthesised(tools: Sequence[Tool], count: int, rng: random.Random) -> Iterator[Example]:
     """Yield requests for tools with all spans, and the same requests with tools that do something else."""
-    for tool, request, spans, near in made_requests(tools, count, rng):
+    for tool, request, spans, near in synthetic_requests(tools, count, rng):
         yield Example("synthesis", request, renamed(tool.varied(rng), rng), 1.0, spans, weight=0.5)
         if near and rng.random() < 0.45:
             yield Example("synthesis", request, rng.choice(near).varied(rng), 0.0, weight=0.5)

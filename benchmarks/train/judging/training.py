@@ -209,7 +209,7 @@ def train(data: Path, base: Path, out: Path, minutes: float, share: float = 1.0,
         weight_decay=0.01,
     )
     rates = [group["lr"] for group in optimizer.param_groups]
-    started = kept = told = time.monotonic()
+    started = kept = reported = time.monotonic()
     steps, total = 0, -(-len(pool) // BATCH)
     sums = [0.0, 0.0, 0]
     for batch in batches(pool, rng):
@@ -226,11 +226,11 @@ def train(data: Path, base: Path, out: Path, minutes: float, share: float = 1.0,
         steps += 1
         sums = [sums[0] + serving.item(), sums[1] + pointing.item(), sums[2] + 1]
         now = time.monotonic()
-        if now - told > 20:
+        if now - reported > 20:
             told_of = {"serving": round(sums[0] / sums[2], 4), "pointing": round(sums[1] / sums[2], 4)}
             pace = round(steps * BATCH / (now - started), 1)
             _say({"step": steps, "of": total, "done": round(done, 3), **told_of, "examples/s": pace})
-            told, sums = now, [0.0, 0.0, 0]
+            reported, sums = now, [0.0, 0.0, 0]
         if now - kept > CHECKPOINT_SECONDS:
             save(model, out)
             kept = now
