@@ -75,7 +75,7 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 _SALTS = {"sealtools": "tool", "metatool_toole": "held out"}
-"""Salt of MetaTool's split. With Seal-Tools' salt, no request needs a held-out tool, because it selected this set."""
+"""Salt of MetaTool's split. With Seal-Tools' salt no request would need a held-out tool: this copy was cut by it."""
 
 _Read = tuple[Mapping[str, ToolSpec], Sequence[Query]]
 

@@ -21,7 +21,7 @@ from packetgate.reflex.meaning.encoder import SentenceEncoder, StaticEncoder, Te
 from packetgate.reflex.meaning.space import COLUMNS, Space, Trees
 
 MOST_REQUESTS = 700
-"""Of one source."""
+"""Maximum number of requests of one source."""
 MORE_IS_BETTER = {
     "bm25f", "bm25f_of_best", "bm25", "bm25_of_best", "covered", "covered_words",
     "cosine", "cosine_below_best", "cosine_deviation", "part_cosine", "part_cosine_below_best",

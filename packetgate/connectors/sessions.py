@@ -48,7 +48,7 @@ PAGE = 50
 
 @dataclass(frozen=True)
 class AnswerPiece:
-    """A streamed piece of the answer, or of what a model says before a call."""
+    """A streamed piece of the answer, or of a model's text before a call."""
 
     text: str
     message_id: str = ""

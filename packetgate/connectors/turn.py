@@ -113,7 +113,7 @@ class Recorded:
     packet: CognitionPacket
     """The turn as it is now: its call is not over."""
     channel: str
-    """What that process is, such as `proxy`."""
+    """The channel of that process, such as `proxy`."""
     exit_status: ClassVar[int] = 0
 
 

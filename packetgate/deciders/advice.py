@@ -1,4 +1,4 @@
-"""What stands beside a model: proposers of calls, scorers, which give evidence for a call, and judges of first calls.
+"""Collect advice for a model: proposers of calls, scorers, which give evidence for a call, and judges of first calls.
 
 They read the request and the tools, without a model. Plug-ins register them. Without any, the model's own evidence
 decides, and a call of another agent has no confidence.
@@ -30,7 +30,7 @@ class Proposer(Protocol):
 
 
 class Score(NamedTuple):
-    """What speaks for and against a call."""
+    """Evidence for and against a call."""
 
     evidence: Mapping[str, float] = {}
     """By name. Those with the name of a field of `CallEvidence` are weighed; all are kept with the call."""

@@ -48,7 +48,7 @@ LISTED = 6
 
 
 def plain_deciders(*, beside_model: bool = False) -> Deciders:
-    """Return the deciders that need neither a model nor a plug-in; beside a model, they stand in where it fails."""
+    """Return the deciders that need neither a model nor a plug-in; with a model, they decide if it fails."""
     respond = partial(respond_plainly, beside_model=beside_model)
     return Deciders(detect_plainly, select_plainly, review_plainly, respond)
 
@@ -78,7 +78,7 @@ async def select_plainly(packet: CognitionPacket, catalogue: Catalogue, context:
 
 
 async def select_nothing(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
-    """Return that no tool is called: nothing stands in for a model that made no valid call."""
+    """Return a selection without a call: nothing replaces a model that made no valid call."""
     return Selection(action="none", needs_tool=False, confidence=1.0, decided_by="reflex")
 
 

@@ -64,7 +64,7 @@ class TypedReply:
 
 @dataclass(frozen=True)
 class Change:
-    """What a message changes in a call."""
+    """The change of a call by a message."""
 
     params: Mapping[str, Any] = field(default_factory=dict)
     """New values by argument."""
@@ -79,7 +79,7 @@ class Change:
 
     @property
     def question(self) -> str:
-        """What the user must say if the change is unclear."""
+        """A question for the user if the change is unclear."""
         return f"This may change {' or '.join(f'`{name}`' for name in self.unclear)}: say which, as in NAME=VALUE."
 
 

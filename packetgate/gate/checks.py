@@ -136,7 +136,7 @@ def accepted(call: ToolCall, facts: Facts) -> Verdict | None:
 
 
 CHECKS: tuple[Check, ...] = (listed, valid, accepted, provenance, policy, granted, redaction, risk)
-"""The checks of every gate. Of equally strict verdicts, the first holds."""
+"""The checks of every gate. The first of equally strict verdicts holds."""
 BEFORE_HINTS: tuple[Check, ...] = (listed, valid, redaction, provenance, policy)
 """The checks that a call passes before its server is asked about it, because the server receives the arguments."""
 

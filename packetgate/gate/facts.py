@@ -1,4 +1,4 @@
-"""What the gate knows about the request that a call serves."""
+"""The gate's facts about the request of a call."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class RequestedCall:
 
 @dataclass(frozen=True)
 class Facts:
-    """Who asks, what the user wrote, earlier results, settings, and what was offered. It holds no verdict."""
+    """The user, the user's words, earlier results, settings and offered tools; without any verdict."""
 
     header: Header
     """Session, turn, channel and person: the journal's rows and the grants name them."""
@@ -49,7 +49,7 @@ class Facts:
     """Offered tools that may only read the rest of a long result."""
     settings: RoutingContext = field(default_factory=RoutingContext)
     words: str = ""
-    """What the user wrote for this request."""
+    """The user's words for this request."""
     request: str = ""
     """`words`, after the earlier messages that a short message such as "Go on." continues."""
     session_words: str = ""
@@ -69,7 +69,7 @@ class Facts:
     """The grants that cover the calls, by call id; the gate fills them in."""
 
     hints: Mapping[str, CallHints] = field(default_factory=dict)
-    """What servers say about the calls, by call id; the gate fills them in."""
+    """The servers' hints on the calls, by call id; the gate fills them in."""
 
     @cached_property
     def is_short(self) -> bool:

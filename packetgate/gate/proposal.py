@@ -37,7 +37,7 @@ class Proposal:
     corrections: tuple[Correction, ...] = ()
     """Repairs of the requested calls."""
     entries: tuple[Entry, ...] = ()
-    """What happened, for the journal and the audit trail; not yet recorded."""
+    """Events for the journal and the audit trail that are not recorded yet."""
 
     @property
     def waiting(self) -> tuple[ToolCall, ...]:

@@ -120,7 +120,7 @@ def messages_in(handled: Any) -> list[BaseMessage]:
 
 
 def safe_results(handled: Any, notice: str = "") -> Any:
-    """Return what a tool returned with safe messages, after a notice, and without a state of ours."""
+    """Return a tool's return value with safe messages, after a notice, and without the middleware's state."""
     if isinstance(handled, list):
         return [safe_results(item, notice) for item in handled]
     messages = [_noticed(safe_message(message), notice) for message in messages_in(handled)]

@@ -66,7 +66,7 @@ class Step:
         """
         self._proposals: dict[str, Proposal] = {}
         self._shown: dict[str, list[str]] = {}
-        """For each call, the digests of what the interrupts asked about, in order."""
+        """For each call, the digests of the calls in its interrupts, in order."""
         self._replies = 0
         self._refusals: dict[str, str] = {}
         """By call, why it was refused before it was proposed."""
@@ -130,7 +130,7 @@ class Step:
         return _payload(self._proposals.values(), self._problem)
 
     async def note_shown(self) -> None:
-        """Record what the next interrupt asks about. A step that runs again finds what its earlier replies were for."""
+        """Record the call of the next interrupt, so that a step that runs again finds the calls of earlier replies."""
         for name in self.waiting:
             proposal, shown = self._proposals[name], self._shown[name]
             if len(shown) <= self._replies:

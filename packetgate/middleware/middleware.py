@@ -123,7 +123,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         Args:
             tools: functions and LangChain tools for the agent, beside those of `create_agent` and of other
                 middlewares. The hints in their metadata are believed. `packetgate.reads` marks reads anywhere.
-            max_tools: up to this many tools are all shown. Of more, the model sees those that fit its first request,
+            max_tools: up to this many tools are all shown. Else, the model sees those that fit its first request,
                 and `search_tools`.
             select: False: the model always sees all tools. "provider": the provider of the model searches the tools
                 (LangChain's `ProviderToolSearchMiddleware`).

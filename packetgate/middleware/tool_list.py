@@ -27,13 +27,13 @@ SEARCH = "search_tools"
 """Name of the tool that finds the tools that are not on the list."""
 MAX_TOOLS = 40
 FIRST_TOOLS, MORE_TOOLS, FOUND_TOOLS = 8, 3, 6
-"""How many tools the list begins with, how many a new request adds at most, and how many a search adds at most."""
+"""Number of tools at the start of the list, and the maximum numbers that a new request and a search add."""
 MAX_NAMES = 300
 """Largest number of tools that a search names if it finds none."""
 _TOKEN_BUDGET = 100_000
 """The palette's token budget. It is large because the number of tools is limited."""
 _CATALOGUES = 16
-"""Number of cached catalogues: threads may have different tools beside those that the middleware was given."""
+"""Number of cached catalogues: threads may have other tools in addition to those of the middleware."""
 SEARCH_TOOL = StructuredTool(
     name=SEARCH,
     description="Finds more tools, by what they do or by name, and puts them on your list of tools. Call it if no "

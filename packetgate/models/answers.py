@@ -62,7 +62,7 @@ class _AnswerFilter:
 
     @property
     def substitute(self) -> str:
-        """What is shown in place of an answer without text; empty if there is text."""
+        """Replacement for an answer without text; empty if there is text."""
         return ("" if self._echoes.has_text else ONLY_ECHOES) if self.markup.text else ONLY_MARKUP
 
 

@@ -23,14 +23,14 @@ _CLOSING = {"{": "}", "[": "]"}
 
 @dataclass(frozen=True)
 class JsonReading:
-    """A value that was read from a text, where it ends, and any problem."""
+    """A value in a text, the position of its end, and any problem."""
 
     value: Any
     """A dict or a list, or a tuple of calls; None if the JSON is invalid."""
     end: int
     """The position after the value; after invalid JSON, the position where reading continues."""
     problem: str = ""
-    """What is invalid, as a message for the model; empty if nothing is."""
+    """The problem as a message for the model; empty if the value is valid."""
     is_marked: bool = False
     """Whether marks of a call's syntax surround the value."""
 
@@ -67,7 +67,7 @@ def whole_json(text: str) -> Any:
 
 
 def _extent(text: str, at: int) -> tuple[int, str]:
-    """Return where the value at a position ends, and why it cannot be read."""
+    """Return the end of the value at a position, and why the value cannot be read."""
     depth = nesting = deepest = 0
     opening = text[at]
     for token in _TOKENS.finditer(text, at):

@@ -24,7 +24,7 @@ class ModelSetup:
     description: str
     options: ModelOptions
     place: Any = None
-    """Where the model is, as its kind describes it."""
+    """The place of the model, in the words of its kind."""
     is_hosted: bool = False
     """Whether another company runs the model: `packetgate init` sends it nothing."""
 
@@ -41,7 +41,7 @@ class ModelOffer:
 
 @dataclass(frozen=True)
 class FoundModels:
-    """What a kind finds on this machine."""
+    """The models and keys that a kind finds on this machine."""
 
     offers: tuple[ModelOffer, ...] = ()
     keys: tuple[tuple[str, str], ...] = ()
@@ -52,7 +52,7 @@ class FoundModels:
 
 @runtime_checkable
 class ModelKind(Protocol):
-    """What model names with some prefixes mean, such as `openai:NAME`."""
+    """The meaning of model names with some prefixes, such as `openai:NAME`."""
 
     forms: tuple[str, ...]
     """Names to show as examples, such as `openai:NAME`."""
@@ -75,7 +75,7 @@ class ModelKind(Protocol):
         ...
 
     def identity(self, setup: ModelSetup) -> Sequence[str]:
-        """Return what tells this model from any other, wherever a file is; blocks."""
+        """Return the identity of this model, which does not depend on the place of a file; blocks."""
         ...
 
     async def find(self, folders: Sequence[Path]) -> FoundModels:

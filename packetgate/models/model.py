@@ -76,7 +76,7 @@ class OfferedTool:
 
 @dataclass(frozen=True)
 class ModelAnswer:
-    """What a model answered, not validated yet: text and calls of tools."""
+    """A model's answer before validation: text and tool calls."""
 
     text: str
     """The text as the model wrote it. Beside the calls of a model in this process it is empty."""

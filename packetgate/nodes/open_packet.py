@@ -121,7 +121,7 @@ async def open_packet(
 
 
 async def _dropped_entries(packet: OpeningPacket, journal: Journal) -> tuple[AuditEntry, ...]:
-    """Return audit entries for what the last turn leaves.
+    """Return audit entries for unfinished work of the last turn.
 
     These are the calls of its open question, which will not run, and changes that it made, or may have made, before it
     was stopped.

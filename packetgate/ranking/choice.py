@@ -89,7 +89,7 @@ class Palette:
     left_out: int = 0
     """Number of ranked tools that did not fit."""
     note: str = ""
-    """What is unusual about the palette."""
+    """A note on an unusual palette."""
 
 
 def choose_palette(request: PaletteRequest, catalogue: Catalogue) -> Palette:

@@ -1,4 +1,4 @@
-"""What a request is about."""
+"""Find the subject of a request."""
 
 import re
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _ADDRESS = re.compile(r"\bhttps?://|\bwww\.", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Subject:
-    """What a request is about."""
+    """The subject of a request."""
 
     terms: frozenset[str]
     """The request's words that are neither verbs nor vague."""

@@ -19,7 +19,7 @@ class FlowLabel(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """What the session holds, as text for a question."""
+        """The label's meaning, as text for a question."""
         return "text of third parties" if self is FlowLabel.UNTRUSTED else "private data"
 
 
@@ -32,7 +32,7 @@ class SessionLabel(Section):
 
     @property
     def meaning(self) -> str:
-        """What the session holds, as text."""
+        """The label's meaning, as text."""
         return self.label.meaning
 
 
@@ -45,7 +45,7 @@ def merged_labels(labels: Iterable[SessionLabel]) -> tuple[SessionLabel, ...]:
 
 
 class OriginKind(StrEnum):
-    """Source of a value. Of several sources, the first applies, except that a default comes before the user."""
+    """Source of a value. The first of several sources applies, except that a default comes before the user."""
 
     USER = "user"
     DEFAULT = "default"

@@ -109,7 +109,7 @@ class CognitionPacket(BaseModel):
 
     @property
     def request_words(self) -> str:
-        """What the user wrote this turn, and before it the messages that a short message such as "Go on." continues."""
+        """The user's words of this turn, after the messages that a short message such as "Go on." continues."""
         words = [self.content.user_words]
         earlier = [message.text for message in self.history if is_user_message(message)]
         while earlier and len(words[0].split()) <= _CONTINUING_WORDS:
@@ -124,7 +124,7 @@ class CognitionPacket(BaseModel):
 
     @property
     def labels(self) -> tuple[SessionLabel, ...]:
-        """What the session holds, with the results and attachments of this turn."""
+        """Labels of the session, with those of the results and attachments of this turn."""
         routing, content = self.tool_routing, self.content
         results = (label for call in (routing.all_calls if routing else ()) for label in call.labels)
         supplied = ["a message that the client supplied"] if any(map(is_client_supplied, self.messages)) else []

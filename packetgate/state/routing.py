@@ -102,7 +102,7 @@ class ToolResult(Section):
 
 
 class Verdict(Section):
-    """What a check, or the strictest of all checks, says of a call."""
+    """The decision of a check, or of the strictest check, about a call."""
 
     effect: Literal["refuse", "dry_run", "ask", "allow"]
     """Strictest first. `allow` replaces the question of an `ask` that `may_be_allowed`."""
@@ -139,7 +139,7 @@ class ToolCall(Section):
     """Whether this is an unconfirmed read: it looks like a read, but nothing that the user trusts confirms that."""
     provenance: dict[str, Origin] = {}
     result_labels: tuple[FlowLabel, ...] = tuple(FlowLabel)
-    """What a successful result may hold; without knowledge of the tool: both."""
+    """Labels that a successful result sets; both, if nothing is known of the tool."""
     selection_reasoning: str = ""
     selection_confidence: Confidence = 0.0
     selection_confidence_source: ConfidenceSource = ConfidenceSource.RULE

@@ -196,7 +196,7 @@ class Context(Section):
     """Calls of earlier turns, oldest first: the values of later calls may come from their results."""
     earlier_pictures: tuple[Attachment, ...] = ()
     labels: tuple[SessionLabel, ...] = ()
-    """What the session holds since its start, one of each kind. Labels are never removed."""
+    """Labels of the session, one of each kind. They are never removed."""
 
     @property
     def palette_names(self) -> frozenset[str]:

@@ -53,9 +53,9 @@ class Calibration(Section):
 
     curves: dict[str, Curve] = {}
     version: str = ""
-    """Of a model's calibration: version of the evidence that it was fitted with."""
+    """For a model's calibration: version of the evidence that it was fitted with."""
     summary: str = ""
-    """Of a model's calibration: one line on what it was fitted to."""
+    """For a model's calibration: one line about its data."""
 
     def confidence(self, kind: str, score: float) -> Confidence:
         """Return the calibrated confidence; without a curve for the kind, return `score`."""

@@ -1,1 +1,1 @@
-"""Where tools come from: MCP servers, functions, LangChain tools, the built-in ones, and the sandbox they run in."""
+"""Sources of tools: MCP servers, functions, LangChain tools and the built-in tools; and the sandbox they run in."""

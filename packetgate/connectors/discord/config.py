@@ -73,7 +73,7 @@ class Group(ConfigTable):
 
 
 class Rate(ConfigTable):
-    """How many turns a user may start in a period."""
+    """Maximum number of turns that a user may start in a period."""
 
     turns: Annotated[int, Field(ge=1)] = 10
     seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0

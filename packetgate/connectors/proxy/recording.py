@@ -98,7 +98,7 @@ async def open_recorder(settings: Settings, hub: McpHub, journal: DatabaseJourna
 
 @asynccontextmanager
 async def _open_uses(settings: Settings) -> AsyncIterator["BaseStore"]:
-    """Open the store of what is learned, and delete what is too old."""
+    """Open the store of lessons, and delete old lessons."""
     await asyncio.to_thread(import_module, "langgraph.store.sqlite.aio")
     async with open_store(settings, DATABASE_PATIENCE_S) as store:
         if settings.usage_days:
@@ -126,7 +126,7 @@ class Recorder:
         stored_calls: Callable[[], Awaitable["StoredCalls"]],
         store: Callable[[], Awaitable["BaseStore"]] | None,
     ) -> None:
-        """`stored_calls` and `store` open what they return; no `store` if the settings learn nothing."""
+        """`stored_calls` and `store` open their results at first use; no `store` if the settings learn nothing."""
         self._journal, self.stored_calls, self.store = journal, stored_calls, store
         self._waiting: asyncio.Queue[tuple[Header, CognitionPacket | None, ConfirmedUse | None, tuple[Entry, ...]]]
         self._waiting = asyncio.Queue(MAX_WAITING)

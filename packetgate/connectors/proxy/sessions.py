@@ -101,7 +101,7 @@ class ProxySession:
     own_results: EarlierResults = field(default_factory=EarlierResults)
     parent_packet_id: str | None = None
     labels: tuple[SessionLabel, ...] = ()
-    """What the client holds, as of the newest call; see `ClientLabels`."""
+    """The client's labels at the newest call; see `ClientLabels`."""
     has_own_words: bool = True
     """Whether the context was set before the client read anything, so that no output can have named it."""
     has_results: bool = False

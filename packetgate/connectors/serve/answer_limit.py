@@ -7,7 +7,7 @@ from packetgate.tools.text.tokens import estimated_tokens, first_tokens
 
 @dataclass
 class AnswerLimit:
-    """Passes the text of an answer on, up to where it ends."""
+    """Passes on the text of an answer up to its limit."""
 
     stop: tuple[str, ...] = ()
     max_tokens: int | None = None

@@ -55,19 +55,19 @@ class Finding(NamedTuple):
     verdict: Literal["ok", "note", "bad"]
     what: str
     how: str
-    """What was found; what is ok and has an empty text is shown only with `--verbose`."""
+    """The finding; a check that is ok and has an empty text is shown only with `--verbose`."""
     fix: str = ""
-    """What to do about it."""
+    """The fix."""
     more: str = ""
     """Details, which are shown only with `--verbose`."""
 
     @property
     def full(self) -> str:
-        """What was found, with all details."""
+        """The finding with all details."""
         return "; ".join(filter(None, [self.how, self.more]))
 
     def row(self, *, in_full: bool) -> tuple[object, ...]:
-        """Return the cells of a table: what is bad comes with its fix, all else in a line unless `in_full`."""
+        """Return the cells of a table: a problem with its fix, another finding in one line unless `in_full`."""
         shows_all = in_full or self.verdict == "bad"
         text = self.full if in_full else self.how
         cell = rendering.safe_text(f"{text}\n→ {self.fix}" if self.fix and shows_all else text)

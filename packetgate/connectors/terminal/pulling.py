@@ -35,7 +35,7 @@ _KEPT_FREE = 500_000_000
 
 
 class HubModel(NamedTuple):
-    """A GGUF file on the hub. Of a file that is not listed, the hub states size and checksum."""
+    """A GGUF file on the hub. For a file that is not in the list, the hub states size and checksum."""
 
     name: str
     repo: str

@@ -135,7 +135,7 @@ async def policy(
     revoke: Annotated[str | None, typer.Option("--revoke", help="Revoke a remembered answer by its id.")] = None,
     clear_labels: Annotated[
         str | None,
-        typer.Option("--clear-labels", help="The conversation of this proxy client begins anew: forget what it read."),
+        typer.Option("--clear-labels", help="Forget the labels of this proxy client: its conversation begins anew."),
     ] = None,
     confirm: Annotated[
         Path | None, typer.Option("--confirm", help="Use a settings file that confined programs may have written.")

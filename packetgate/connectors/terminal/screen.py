@@ -137,7 +137,7 @@ class Terminal:
     options: Sequence[str] = ()
     """Options that `packetgate answer` must repeat."""
     program: str = "packetgate"
-    """How the commands that are shown begin."""
+    """Prefix of the commands that are shown."""
     turns: Callable[[Sessions, UserInput, str, RoutingContext], AsyncGenerator[TurnEvent]] = run_turn
     """Runs a turn, or records an answer for the process that runs it."""
     read: LineReader = field(default_factory=reader)

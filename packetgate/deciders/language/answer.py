@@ -60,7 +60,7 @@ async def respond_by_model(
     *,
     advisers: Advisers = NO_ADVISERS,
 ) -> Answer:
-    """Return the selecting model's answer if it gave one, otherwise the prime model's, and below it what it omits."""
+    """Return the selecting model's answer, or else the prime model's, followed by facts that the answer omits."""
     response = packet.response
     answer = Answer(text=response.candidate, decided_by="model", message_id=response.message_id)
     if not response.candidate:

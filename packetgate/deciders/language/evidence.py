@@ -70,7 +70,7 @@ class EvidenceWeights(NamedTuple):
     """The weights of all kinds of evidence."""
 
     calls: Mapping[str, CallEvidence]
-    """By what is known of a call: see `kind_of`."""
+    """Weights by the kind of a call's evidence: see `kind_of`."""
     acting: CallNeedEvidence
 
 
@@ -102,7 +102,7 @@ def min_probability(call: ToolCall, packet: CognitionPacket) -> float:
 
 
 def kind_of(evidence: Mapping[str, float]) -> str:
-    """Return what is known of a call beside the request, one of `KINDS`: tokens of its choice, and a yes or no."""
+    """Return the kind of a call's evidence, one of `KINDS`: token probabilities, and a yes or no."""
     known = ["tokens"] if evidence.keys() & FROM_TOKENS else []
     return " ".join([*known, "yes"] if "yes" in evidence else known) or "request"
 

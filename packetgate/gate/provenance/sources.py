@@ -139,7 +139,7 @@ class SourceTexts:
     fields: tuple[OutputField, ...] = ()
     free_texts: tuple[FreeText, ...] = ()
     labels: Mapping[FlowLabel, str] = field(default_factory=dict)
-    """What the session holds, with the tool, attachment or message that it came from."""
+    """The session's labels, each with the tool, attachment or message that set it."""
     client_words: bool = False
     """Whether a client that had read outputs wrote `user`: such words name no destination of a read."""
     earlier: tuple[ToolCall, ...] = ()
@@ -232,21 +232,21 @@ def sources_in_calls(calls: Iterable[ToolCall], user: UserWords) -> list[OutputF
 
 
 class _ReadCall(NamedTuple):
-    """What a call's arguments and its result hold."""
+    """The hosts in a call's arguments, and the fields and texts of its result."""
 
     hosts: list[tuple[str, set[str]]]
     """The arguments with a host that the user did not name, and these hosts."""
     sources: list[tuple[OutputField | FreeText, set[str]]]
-    """Fields and texts, without addresses that stand in the arguments, and the hosts of fields that are addresses."""
+    """Fields and texts, without addresses that the arguments contain, and the hosts of fields that are addresses."""
 
 
 _MAX_READ = 500
 _read_calls: dict[tuple[int, str], tuple[ToolCall, _ReadCall]] = {}
-"""By the `id` of a call and the user's words, what was read first. As the call is kept, its id stays its own."""
+"""What was read, by the `id` of a call and the user's words. The call is kept, so its id is not used again."""
 
 
 def _read_call(call: ToolCall, user: UserWords) -> _ReadCall:
-    """Return what a call holds. It is read once, though the values of all later calls of a session are traced to it."""
+    """Return the hosts, fields and texts of a call. It is read once, because all later calls are traced to it."""
     key = id(call), user.text
     known = _read_calls.get(key)
     if known is None:

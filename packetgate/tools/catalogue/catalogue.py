@@ -68,7 +68,7 @@ class Catalogue(dict[str, ToolSpec]):
         return restricted
 
     def derived(self, make: "Callable[[Catalogue], T]") -> T:
-        """Return what a function makes of the catalogue; it is called once."""
+        """Return a function's result for the catalogue; the function is called once."""
         if make not in self._derived:
             self._derived[make] = make(self)
         made: T = self._derived[make]

@@ -110,7 +110,7 @@ class Preferences(ConfigTable):
     permanent: list[Pattern] = []
     """Tools on every palette."""
     recent_tools: RecentTools = 6
-    """How many of a session's last used tools are on its palette."""
+    """Maximum number of a session's last used tools on its palette."""
     contexts: dict[NonEmpty, ContextPreference] = {}
     """Preferences by `context_type`."""
     users: dict[NonEmpty, UserPreference] = {}

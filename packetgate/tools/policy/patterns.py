@@ -68,7 +68,7 @@ _MONEY = re.compile(
 _COMMAND_ENDS = re.compile(r"[;|&\n()`{}]+")
 _SHELL_SPACE = re.compile(r"\$(?:ifs\b|\{ifs\})", re.IGNORECASE)
 _SHELL_MARKS = re.compile(r"\\\n|\$(?:\{\w*\}|\w+|[@*]|(?=[\"']))|[\"'\\]")
-"""What a shell removes from its words: quotes, backslashes, and variables without a value."""
+"""Matches parts that a shell removes from its words: quotes, backslashes, and variables without a value."""
 _COPY_PLACE = re.compile(r"()(?:[^/\\@]*@)?([^/\\@:]{2,}):(?!//)(.*)", re.DOTALL)
 _OPTION = re.compile(r"[^\w\s]{1,3}\w[\w-]*")
 _PATTERN_PARTS = re.compile(r"\\.|\*\*|\*|[^*\\]+|\\", re.DOTALL)

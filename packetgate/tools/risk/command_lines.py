@@ -14,7 +14,7 @@ _AROUND = frozenset("cli cmd command exec execute invoke query read readonly run
 
 
 class Program(NamedTuple):
-    """What a program may do in a read."""
+    """The subcommands and options of a program that only read."""
 
     reads: frozenset[str]
     bare: frozenset[str]

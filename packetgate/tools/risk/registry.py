@@ -41,7 +41,7 @@ _EXACT_VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
 
 
 class ToolLabel(BaseModel):
-    """What a tool of a known server does."""
+    """Label of a tool of a known server."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -105,7 +105,7 @@ class LaunchedPackage(NamedTuple):
 
 
 class PackageLaunch(NamedTuple):
-    """What a command line asks a package launcher for."""
+    """The package that a command line requests from a package launcher."""
 
     launcher: str
     """The launcher as written: a name or a path."""

@@ -68,7 +68,7 @@ class ToolJudgement(Judgement):
     """Least risk of any call. It is below `risk` for a tool that runs SQL or another query language: each call has the
     risk of its query; and for a known tool that only reads if a call leaves certain parameters out."""
     source: str = NOBODY
-    """Who says that the tool has this risk."""
+    """Source of the risk, as `ToolSpec.risk_source`."""
 
     @property
     def apparent_risk(self) -> Risk:

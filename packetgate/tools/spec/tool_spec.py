@@ -30,7 +30,7 @@ ARGUMENTS_PREFIX = "  arguments: "
 
 @dataclass(frozen=True)
 class CallHints:
-    """What a server says about one call before it runs, as `tools/resolve` answers."""
+    """A server's hints on one call before it runs: the answer to `tools/resolve`."""
 
     read_only: bool = False
     open_world: bool = True
@@ -59,7 +59,7 @@ class ToolSpec:
     """The worst risk of any call; `packetgate.tools.risk.call` rates a single call."""
     risk_reasons: tuple[str, ...] = ()
     risk_source: str = "nobody"
-    """Who says that the tool has this risk: the registry, a trusted server, a setting; nobody for a rated risk."""
+    """Source of the risk: the registry, a trusted server or a setting; `nobody` for a rated risk."""
     least_risk: Risk | None = None
     """Least risk of any call, if it is below `risk`: of a tool that runs SQL, or has `changing_parameters`."""
     changing_parameters: tuple[str, ...] = ()
@@ -184,7 +184,7 @@ class ToolSpec:
 
     @property
     def result_labels(self) -> tuple[FlowLabel, ...]:
-        """What the tool's results may hold; unless known: both labels."""
+        """Labels that the tool's results may set; both, if nothing is known."""
         returns = {FlowLabel.UNTRUSTED: self.returns_untrusted, FlowLabel.PRIVATE: self.returns_private}
         return tuple(label for label, holds in returns.items() if holds is not False)
 

@@ -1,4 +1,4 @@
-"""What English verbs do: read, change or run something. `verbs.toml` is the only list of them."""
+"""The actions of English verbs: read, change or run something. `verbs.toml` is the only list of them."""
 
 import tomllib
 from itertools import pairwise

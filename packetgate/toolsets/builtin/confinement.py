@@ -1,4 +1,4 @@
-"""What a program in bubblewrap sees: system files, named folders, and a home folder that is not the user's."""
+"""Confine a program with bubblewrap: it sees system files, named folders, and a home folder of its own."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ class Confinement:
     """The folders and files that a confined program may use, and whether it has a network."""
 
     folder: Path
-    """Where the program starts. If this is not visible, the program starts in the home folder."""
+    """The program's start folder. If it is not visible, the program starts in the home folder."""
     reads: tuple[Path, ...] = ()
     writes: tuple[Path, ...] = ()
     network: bool = False
@@ -108,12 +108,12 @@ class Confinement:
 
 
 class Wrapper(NamedTuple):
-    """How a program is confined."""
+    """The command and the file check of a confinement."""
 
     command: list[str]
     """The command line to prepend to the program's."""
     left: LeftBehind
-    """What the program cannot change, and what it leaves behind."""
+    """The files that the program cannot change, and those that it leaves behind."""
 
 
 def _is_within(path: Path, folders: Iterable[Path]) -> bool:

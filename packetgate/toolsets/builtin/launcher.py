@@ -18,7 +18,7 @@ from typing import NoReturn, TypedDict
 
 
 class Plan(TypedDict):
-    """How to run the program."""
+    """Options of the program's run."""
 
     wrapper: list[str]
     """Command line that confines the command appended to it; empty: no confinement."""

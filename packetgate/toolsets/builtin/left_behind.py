@@ -1,4 +1,4 @@
-"""What a confined program may leave behind so that it runs later, outside the sandbox: settings, hooks, packages."""
+"""Find files that a confined program leaves and that run later, outside the sandbox: settings, hooks, packages."""
 
 import os
 import re
@@ -35,7 +35,7 @@ _READ_ONLY, _PLAIN_SETTINGS = _pattern(_NAMES["read_only"]), _pattern(_NAMES["gi
 
 
 class _Found(NamedTuple):
-    """What decides which programs run later, below writable folders."""
+    """Files below writable folders that decide which programs run later."""
 
     files: dict[Path, bool]
     """Files and folders that a confined program may not change, and whether the folders above must keep their names."""
@@ -48,7 +48,7 @@ class _Found(NamedTuple):
 
 
 class LeftBehind:
-    """What decides which programs run later, before and after a confined program."""
+    """The files that decide which programs run later, before and after a confined program."""
 
     def __init__(self, tops: Iterable[Path], settings_files: Iterable[Path] = (), hidden: Iterable[Path] = ()) -> None:
         """Search below the writable folders `tops`; give Git's folders without hooks an empty folder. Blocking.

@@ -50,7 +50,7 @@ CREATE TABLE IF NOT EXISTS records (
 
 @dataclass(frozen=True)
 class EntryState:
-    """What is at a path."""
+    """State of the entry at a path."""
 
     kind: Kind = "absent"
     digest: str = ""

@@ -94,7 +94,7 @@ def _milliseconds(value: Any) -> int:
 
 
 class _OAuthFields(BaseModel):
-    """How Packetgate is registered with the authorization server of a server. Others' files write `clientId`."""
+    """Packetgate's registration at the authorization server of a server. Files of other clients use `clientId`."""
 
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)
 

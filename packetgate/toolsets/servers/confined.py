@@ -51,13 +51,13 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://+(?=/)")
 
 
 class ServerStart(NamedTuple):
-    """How the process of a server starts."""
+    """Command, folder and confinement of a server's process."""
 
     command: list[str]
     folder: str | None
     environment: dict[str, str]
     confinement: Confinement | None
-    """What the process may use; None: what the user may."""
+    """The limits of the process; None: those of the user."""
     package: LaunchedPackage | None
     """The package of the registry that is proved to start."""
     rights: str

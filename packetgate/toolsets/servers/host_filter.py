@@ -67,9 +67,7 @@ class HostFilter:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables by which programs find the proxy. Without listed hosts of this machine, the server reaches its own
-        ports directly.
-        """
+        """Variables of the proxy. Unless `hosts` list this machine, the server reaches its own ports directly."""
         proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), f"http://127.0.0.1:{_PORT}")
         own = "" if any(host in self._hosts for host in _LOOPBACK) else ",".join(_LOOPBACK)
         names = {**proxies, "NO_PROXY": own}

@@ -1,4 +1,4 @@
-"""What a LangChain tool returns: values as text, JSON or content blocks, and messages as the result of a call."""
+"""Convert results of LangChain tools: values to text, JSON or content blocks, and messages to results of calls."""
 
 import base64
 import json

@@ -27,7 +27,7 @@ class NotRegisteredError(ValueError):
 
 @dataclass(frozen=True)
 class ProvedLaunch:
-    """How a package of the registry is started, so that nothing in the working folder can redirect its launcher."""
+    """The start of a registered package, in a way that nothing in the working folder can redirect its launcher."""
 
     package: LaunchedPackage
     command: list[str]

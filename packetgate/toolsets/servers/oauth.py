@@ -59,7 +59,7 @@ def login_store(config: ServerConfig, folder: Path) -> LoginStore:
 
 
 class LoginState(NamedTuple):
-    """What is stored of a server's login."""
+    """State of a server's stored login."""
 
     server: str
     is_usable: bool
