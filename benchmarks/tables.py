@@ -279,7 +279,7 @@ ENDS = ("well", "asked", "declined", "wrong")
 
 
 def everyday(result: Result) -> Iterator[str]:
-    """Yield the ends of plain requests by server."""
+    """Yield the outcomes of plain requests by server."""
     yield from _head("requests", "on", "number", *ENDS)
     for run in result.runs:
         for line in run.printed:

@@ -25,7 +25,7 @@ class Ranker(Protocol):
     """Scores tools for requests."""
 
     def kept_in(self, file: Path) -> Self:
-        """Return a ranker that keeps what it computes in a file."""
+        """Return a ranker that stores its results in a file."""
         ...
 
     def index(self, specs: Mapping[str, ToolSpec], lexical: Lexical) -> RankerIndex:

@@ -31,7 +31,7 @@ from packetgate.tools.text.words import words_of
 
 SEED = 20
 UNKNOWN = 2
-"""Packed label, besides 0 and 1: it is unknown whether an argument is wrong."""
+"""Packed label of an argument that is neither known to be right (0) nor to be wrong (1)."""
 MEASURED = 100
 """Number of cases of each BFCL set that are used only for measurements."""
 _PRONOUNS = "it this that them these one something everything here there me my file text name".split()
