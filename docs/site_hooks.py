@@ -123,8 +123,10 @@ def _cells(cells: Iterable[dict[str, Any]], place: str, pictures: dict[str, byte
                 uri = f"{place}_{len(pictures) + 1}.png"
                 pictures[uri] = base64.b64decode(picture)
                 yield f"![Output of the cell above]({posixpath.basename(uri)})"
-            elif formatted := shown.get("text/markdown") or shown.get("text/html"):
+            elif formatted := shown.get("text/markdown"):
                 yield "".join(formatted)
+            elif formatted := shown.get("text/html"):
+                yield "".join(formatted).replace("\n", "&#10;")  # a fence in it is no Markdown
             else:
                 text = TERMINAL_COLOUR.sub("", "".join(shown["text/plain"])).rstrip()
                 yield FENCE.format(kind="text .output", text=text)

@@ -1,4 +1,4 @@
-"""An MCP server of a garden centre with 300 tools, each a verb and a thing, that do nothing."""
+"""An MCP server of a garden centre with 216 tools, each a verb and a thing, that do nothing."""
 
 from fastmcp import FastMCP
 from fastmcp.tools import Tool
@@ -6,8 +6,7 @@ from mcp.types import ToolAnnotations
 
 THINGS = (
     "roses tulips ferns herbs shrubs hedges bulbs seeds pots planters gloves spades"
-    " rakes fountains shears saws hoses sprinklers lamps ponds benches fences sheds"
-    " manure mulch"
+    " rakes fountains shears saws hoses sprinklers"
 ).split()
 READING = {
     "list": "List all {} with their prices.",
@@ -35,11 +34,15 @@ def made(deed: str, thing: str) -> Tool:
 
     hints = ToolAnnotations(readOnlyHint=deed in READING)
     about = (READING | CHANGING)[deed].format(thing)
-    return Tool.from_function(act, name=f"{deed}_{thing}", description=about, annotations=hints)
+    return Tool.from_function(
+        act, name=f"{deed}_{thing}", description=about, annotations=hints
+    )
 
 
 if __name__ == "__main__":
-    server = FastMCP("centre", instructions="A garden centre: its plants, tools and orders.")
+    server = FastMCP(
+        "centre", instructions="A garden centre: its plants, tools and orders."
+    )
     for one in (made(deed, thing) for deed in READING | CHANGING for thing in THINGS):
         server.add_tool(one)
     server.run(show_banner=False)

@@ -1,6 +1,10 @@
-"""Output of the notebooks: plain tables, and the changes of a stage."""
+"""Output of the notebooks: plain tables, the stages of a packet, and the changes of a stage.
+
+They have two digits, and no ids and times: stored outputs are the same in every run.
+"""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
@@ -8,13 +12,17 @@ from typing import Any
 from IPython.display import HTML
 from pydantic import BaseModel
 
-from packetgate.state.packet import CognitionPacket
+from packetgate import CognitionPacket
+from packetgate.state.base import shown_confidence
 
 LONGEST = 300
 NEW_EACH_TIME = frozenset(
-    {"packet_id", "session_id", "call_id", "created_at", "at", "latency_ms", "subject"}
+    """packet_id session_id parent_packet_id call_id created_at at latency_ms execution_time_ms
+    subject verdict_digest definition_digest""".split()
 )
-"""Ids and times, which differ in every run."""
+"""Ids, times and digests, which differ in every run."""
+DURATION = re.compile(r" in [\d.,]+ m?s\b")
+ID = re.compile(r"(?<=[:_])(?:[0-9a-f]{8}){1,4}\b")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> HTML:
@@ -22,11 +30,29 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> HTML:
     style = "text-align: left; vertical-align: top; white-space: pre-wrap"
 
     def row(tag: str, cells: Sequence[object]) -> str:
-        shown = (f'<{tag} style="{style}">{escape(_short(cell))}</{tag}>' for cell in cells)
+        shown = (
+            f'<{tag} style="{style}">{escape(_short(cell))}</{tag}>' for cell in cells
+        )
         return f"<tr>{''.join(shown)}</tr>"
 
     return HTML(
         f"<table>{row('th', header)}{''.join(row('td', cells) for cells in rows)}</table>"
+    )
+
+
+def journey(packet: CognitionPacket) -> HTML:
+    """Return a table of the packet's stages and their decisions."""
+    return table(
+        ("stage", "decided by", "decision", "confidence"),
+        [
+            (
+                entry.step,
+                entry.decided_by or "rule",
+                entry.summary,
+                shown_confidence(entry.confidence, entry.confidence_source),
+            )
+            for entry in packet.reasoning.reflection_log
+        ],
     )
 
 
@@ -49,7 +75,9 @@ def changes(before: CognitionPacket, after: CognitionPacket) -> HTML:
 def _fields(section: Any) -> Iterator[tuple[str, Any]]:
     """Yield a section's set fields as JSON, and messages as type and text."""
     if isinstance(section, BaseModel):
-        yield from _quiet(section.model_dump(mode="json", exclude_defaults=True)).items()
+        yield from _quiet(
+            section.model_dump(mode="json", exclude_defaults=True)
+        ).items()
     elif section:
         yield "", [f"{message.type}: {message.text}" for message in section]
 
@@ -57,8 +85,12 @@ def _fields(section: Any) -> Iterator[tuple[str, Any]]:
 def _quiet(value: Any) -> Any:
     """Return JSON without ids, times and empty values, with numbers rounded to two places."""
     if isinstance(value, dict):
-        kept = {key: _quiet(held) for key, held in value.items() if key not in NEW_EACH_TIME}
-        return {key: held for key, held in kept.items() if held not in ({}, [], "", None)}
+        kept = {
+            key: _quiet(held) for key, held in value.items() if key not in NEW_EACH_TIME
+        }
+        return {
+            key: held for key, held in kept.items() if held not in ({}, [], "", None)
+        }
     if isinstance(value, list):
         return [_quiet(held) for held in value]
     return round(value, 2) if isinstance(value, float) else value
@@ -72,15 +104,19 @@ def _new(old: Any, new: Any) -> Any:
         return new[len(old) :]
     both = zip(old, new, strict=False)
     return [
-        {key: held for key, held in now.items() if held != was.get(key)} for was, now in both
+        {key: held for key, held in now.items() if held != was.get(key)}
+        for was, now in both
     ]
 
 
 def _short(cell: object) -> str:
     """Return a cell's text, with a line for each item of a list, cut if it is long."""
     text = (
-        "\n".join(_plain(entry) for entry in cell) if isinstance(cell, list) else _plain(cell)
+        "\n".join(_plain(entry) for entry in cell)
+        if isinstance(cell, list)
+        else _plain(cell)
     )
+    text = ID.sub("…", DURATION.sub("", text))
     return text if len(text) <= LONGEST else f"{text[:LONGEST].rsplit(maxsplit=1)[0]} …"
 
 
@@ -90,4 +126,4 @@ def _plain(value: object) -> str:
             f"{key}: {held if isinstance(held, str) else json.dumps(held)}"
             for key, held in value.items()
         )
-    return str(value)
+    return f"{value:.2f}" if isinstance(value, float) else str(value)

@@ -12,7 +12,10 @@ def answer(asked: str, *, may_call: bool) -> str:
         return "yes"
     if may_call:
         file = re.search(r"\w+\.(?:txt|md)", asked)
-        call = {"name": "ai__read", "arguments": {"path": file[0] if file else "plan.txt"}}
+        call = {
+            "name": "ai__read",
+            "arguments": {"path": file[0] if file else "plan.txt"},
+        }
         return f"<tool_call>{json.dumps(call)}</tool_call>"
     return "The gate opens at seven, and the roses get water an hour later."
 
@@ -28,9 +31,16 @@ class Endpoint(BaseHTTPRequestHandler):
         """Answer `/chat/completions`: a request with a call, and a result with words."""
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         last = body["messages"][-1]
-        text = answer(last["content"], may_call="tools" in body and last["role"] == "user")
+        text = answer(
+            last["content"], may_call="tools" in body and last["role"] == "user"
+        )
         message = {"role": "assistant", "content": text}
-        choice = {"index": 0, "message": message, "delta": message, "finish_reason": "stop"}
+        choice = {
+            "index": 0,
+            "message": message,
+            "delta": message,
+            "finish_reason": "stop",
+        }
         answered = json.dumps({"id": "1", "model": "scripted", "choices": [choice]})
         if body.get("stream"):
             self._send("text/event-stream", f"data: {answered}\n\ndata: [DONE]\n\n")

@@ -145,6 +145,23 @@ def test_the_site_has_the_lists_tables_and_code_of_the_page(page: Path, site: Pa
     assert {kind: len(re.findall(tag, article)) for kind, tag in COUNTED.items()} == wanted
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("notebook", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_the_page_of_a_notebook_has_its_headings_code_tables_and_pictures(notebook: Path, site: Path) -> None:
+    html = (site / "notebooks" / notebook.stem / "index.html").read_text()
+    article = html[html.index("<article") : html.index("</article")]
+    cells = json.loads(notebook.read_text())["cells"]
+    shown = [output.get("data", {"text": ""}) for cell in cells for output in cell.get("outputs", ())]
+    headings = [re.findall("^#+ ", "".join(cell["source"]), re.MULTILINE) for cell in cells if "outputs" not in cell]
+    tags = ("<h[1-6][ >]", "<table[ >]", "<pre[ >]", "<img |<svg class=.graph")
+    assert [len(re.findall(tag, article)) for tag in tags] == [
+        sum(map(len, headings)),
+        sum("text/html" in data for data in shown),
+        sum("outputs" in cell for cell in cells) + sum(data.keys() <= {"text", "text/plain"} for data in shown),
+        sum("image/png" in data or "text/markdown" in data for data in shown),
+    ]
+
+
 def test_the_diagram_has_every_stage_and_edge() -> None:
     source = mermaid()
     svg, edges = graph_svg(source), re.findall(r"^\s*(\w+) -\.?->? (\w+);$", source, re.MULTILINE)

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 
 from benchmarks.gate.runs import read_runs
-from notebooks.run import FOLDER, METADATA, cleaned, kinds, machine_paths
+from notebooks.run import FOLDER, METADATA, cleaned, kinds, texts, varying
 
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 PICTURES = {
@@ -44,9 +44,9 @@ def test_most_cells_have_output_and_the_pictures_are_stored(path: Path):
     assert re.findall(r"image/[a-z+]*(?=\+text|$)", "\n".join(shown), re.MULTILINE) == PICTURES[path.stem]
 
 
-def test_a_notebook_contains_no_paths_and_no_metadata_of_a_machine(path: Path):
+def test_a_notebook_contains_nothing_that_differs_between_machines_and_runs(path: Path):
     notebook = nbformat.read(path, as_version=4)
-    assert machine_paths(notebook) == set()
+    assert varying(notebook) == []
     assert notebook.metadata == METADATA
     before = nbformat.writes(notebook)
     assert nbformat.writes(cleaned(notebook)) == before
@@ -76,9 +76,21 @@ def test_the_numbers_about_the_gate_match_the_recorded_runs():
 
 def test_in_the_second_notebook_a_model_selects_reviews_and_answers():
     notebook = nbformat.read(FOLDER / "02_your_models_and_servers.ipynb", as_version=4)
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
-    printed = "".join(output.text for output in outputs if output.output_type == "stream")
-    assert "lite:  openai:scripted\nprime: openai:scripted\n" in printed
-    (packet,) = [str(output.data["text/plain"]) for output in outputs if "CognitionPacket(" in str(output.get("data"))]
-    deciding = re.findall(r"step='(\w+)'(?:(?!step=).)*decided_by='model', is_fallback=False", packet)
-    assert deciding == ["select_tool", "review_selection", "respond"]
+    (journey,) = [texts(cell) for cell in notebook.cells if cell.source == "journey(turn.packet)"]
+    deciding = re.findall(r"<td[^>]*>(\w+)</td><td[^>]*>model</td>", journey)
+    assert deciding == ["select_tool", "review_selection", "select_tool", "respond"]
+
+
+def test_notebooks_use_the_public_api_and_open_with_a_question():
+    used = set()
+    for path in NOTEBOOKS:
+        code = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+        used |= set(re.findall(r"^(?:from|import) (packetgate\.\S+)", "\n".join(code), re.MULTILINE))
+        if path.stem[:2] in {"01", "02"}:
+            assert re.search(r"create_router\(.*router\.invoke\(", "\n".join(code[:2]), re.DOTALL)
+    assert used == {"packetgate.lab.fitting"}  # the calibration error of notebook 03
+
+
+def test_outputs_are_short(path: Path):
+    for cell in nbformat.read(path, as_version=4).cells:
+        assert len(re.sub(r"<[^>]*>", "", texts(cell))) < 2_000

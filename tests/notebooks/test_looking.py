@@ -1,6 +1,7 @@
 """Tables of the notebooks."""
 
-from notebooks.looking import changes, table
+from notebooks.looking import changes, journey, table
+from packetgate.state.base import ConfidenceSource
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall, ToolRouting
 from packetgate.state.sections import Content, Reasoning, Reflection
@@ -38,3 +39,20 @@ def test_only_changes_are_shown_without_ids_and_times():
 def test_without_changes_the_table_is_empty():
     packet = CognitionPacket()
     assert changes(packet, packet).data.count("<tr>") == 1
+
+
+def test_a_journey_has_two_digits_and_neither_times_nor_ids():
+    log = (
+        Reflection(
+            step="review",
+            summary="fits",
+            confidence=2 / 3,
+            confidence_source=ConfidenceSource.CALIBRATED,
+            decided_by="model",
+            latency_ms=12.3,
+        ),
+        Reflection(step="execute", summary="read: executed in 47 ms, as result_17f99750"),
+    )
+    shown = journey(CognitionPacket(reasoning=Reasoning(reflection_log=log))).data
+    assert [">model<" in shown, ">rule<" in shown, ">0.67<" in shown, "12" in shown] == [True, True, True, False]
+    assert ">read: executed, as result_…<" in shown

@@ -7,7 +7,7 @@ import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from notebooks.run import differences, kinds, machine_paths, run
+from notebooks.run import differences, kinds, run, varying
 
 
 def write(path: Path, *sources: str) -> Path:
@@ -41,20 +41,43 @@ def test_outputs_with_a_path_of_the_machine_are_not_stored(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("read /tmp/x1/plan.txt now", {"/tmp/x1/plan.txt"}),
-        ("'/Users/me/a'", {"/Users/me/a"}),
-        ("C:\\\\Users\\\\me", {"C:\\\\Users\\\\me"}),
-        ("garden/plan.txt, https://example.org/home/x and a/tmp/b", set()),
+        ("read /tmp/x1/plan.txt now", "/tmp/x1/plan.txt"),
+        ("'/Users/me/a'", "/Users/me/a"),
+        ("C:\\\\Users\\\\me", "C:\\\\Users\\\\me"),
+        ("garden/plan.txt, https://example.org/home/x and a/tmp/b", ""),
+        ("scripted at http://127.0.0.1:45423/v1", "127.0.0.1:45423"),
+        ("<td>3897.7 ms</td>", "3897.7 ms"),
+        ("2026-11-27 23:35:18 asked", "23:35:18"),
+        ("call 1347eb07", "1347eb07"),
+        ("tool_result:17f99750ea344a369bc91911641a28cc", "17f99750ea344a369bc91911641a28cc"),
+        ("review <td>0.7909886931354265</td>", "0.7909886931354265"),
+        ("confidence 0.97, 12345678 bytes, 1,270 tokens, version 1.2.24, added", ""),
     ],
 )
-def test_paths_of_a_machine_are_found(text: str, found: set[str]):
-    assert machine_paths(printed(text)) == found
+def test_what_differs_between_runs_is_found(text: str, found: str):
+    assert [one.partition(": ")[2] for one in varying(printed(text))] == [found] * bool(found)
 
 
-def test_additional_warnings_are_not_a_difference():
+@pytest.mark.parametrize(
+    ("kept", "fresh", "found"),
+    [
+        ("a\nb", "a\nc", ["cell 1 has 'b', but printed 'c'"]),
+        ("a", "a\nb", ["cell 1 has '', but printed 'b'"]),
+        ("<td>x</td><td>0.96</td>", "<td>x</td><td>0.95</td>", []),
+        ("0.96", "1.96", ["cell 1 has '0.', but printed '1.'"]),
+    ],
+)
+def test_other_texts_are_a_difference_and_other_fractions_are_not(kept: str, fresh: str, found: list[str]):
+    assert list(differences(printed(kept), printed(fresh))) == found
+
+
+def test_additional_warnings_and_other_pictures_are_not_a_difference():
     kept, fresh = printed("1"), printed("1")
     fresh.cells[0].outputs.insert(0, new_output("stream", name="stderr", text="a font is missing"))
-    fresh.cells[0].outputs.append(new_output("stream", name="stdout", text="2"))
     assert list(differences(kept, fresh)) == []
+    for notebook, picture in ((kept, "a"), (fresh, "b")):
+        notebook.cells[0].outputs.append(new_output("display_data", {"image/png": picture, "text/plain": picture}))
+    assert list(differences(kept, fresh)) == []
+    kept.cells[0].outputs.pop()
     fresh.cells[0].outputs.append(new_output("display_data", {"image/png": "", "text/plain": ""}))
     assert list(differences(kept, fresh)) == ["cell 1 has stdout, but printed stdout, image/png+text/plain"]
