@@ -21,7 +21,11 @@ def built_in(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ToolSpec]:
 
 
 def test_the_model_knows_exactly_the_built_in_tools(built_in: dict[str, ToolSpec]):
-    assert {*load_request_classifier().tools} - {NO_TOOL} == {*built_in}
+    known = {*load_request_classifier().tools} - {NO_TOOL}
+    assert known == {*built_in}, (
+        f"the classifier does not fit {', '.join(sorted(known ^ {*built_in}))}: add or remove requests in "
+        "benchmarks/train/own/builtin_*.json, then run: python -m benchmarks.train.practice --held-out"
+    )
 
 
 @pytest.mark.parametrize(
