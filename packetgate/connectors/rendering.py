@@ -83,6 +83,12 @@ def summary(packet: CognitionPacket, model: str) -> Text:
         review = shown_confidence(least.review_confidence, least.review_confidence_source)
         reviewed = f", reviewed {review}" if review and not is_typed else ""
         shown.append(printable(f"{', '.join(map(_call_line, calls))} · {by}{reviewed}\n"))
+    return shown + warnings(packet)
+
+
+def warnings(packet: CognitionPacket) -> Text:
+    """Return the turn's warnings, one a line, without those that the answer gives."""
+    shown = Text()
     for message in dict.fromkeys(error.message for error in packet.metrics.errors):
         if message not in packet.response.candidate:
             shown.append(printable(f"! {message}\n"), style="yellow")

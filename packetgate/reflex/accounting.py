@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from packetgate.gate.replies import POLITE_WORDS
+from packetgate.gate.replies import POLITE_WORDS, parse_words
 from packetgate.reflex.reading import senses_of
 from packetgate.reflex.values.filling import PATH_WORDS, Filling, takes_path
 from packetgate.reflex.values.mentions import EDGES
 from packetgate.reflex.values.tokens import Token, tokenize
 from packetgate.state.routing import Risk
+from packetgate.state.sections import ApprovalOutcome
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.named_paths import words_for_path
 from packetgate.tools.text.reading import is_question, is_small_talk, unquoted_words
@@ -40,7 +41,7 @@ def words_left_out(text: str, spec: ToolSpec, fillings: Iterable[Filling]) -> li
         if one.state == "filled" and one.text.lower() not in _LIMITS
     ]
     filled = spec.resolved(filled)
-    spans += [*_named_paths(text, filled.values()), *_small_talk(text)]
+    spans += [*_named_paths(text, filled.values()), *_asides(text)]
     reads = spec.apparent_risk is Risk.READ
     of_tool = _stems([spec.name, spec.full.partition(". ")[0]])
     of_values = (PATH_WORDS if takes_path(spec) else frozenset()) | _stems(
@@ -77,8 +78,11 @@ def _named_paths(text: str, values: Iterable[object]) -> Iterator[tuple[int, int
             yield start, start + len(words)
 
 
-def _small_talk(text: str) -> Iterator[tuple[int, int]]:
-    return (clause.span() for clause in _CLAUSE.finditer(text) if is_small_talk(clause[0]))
+def _asides(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the places of greetings and verdicts, such as `never mind`."""
+    for clause in _CLAUSE.finditer(text):
+        if is_small_talk(clause[0]) or parse_words(clause[0]).outcome is not ApprovalOutcome.ANSWERED:
+            yield clause.span()
 
 
 def _stems(texts: Iterable[str]) -> frozenset[str]:

@@ -32,7 +32,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Alternative, Risk
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.text.reading import is_question, parts_in
+from packetgate.tools.text.reading import is_question, mentions_in, parts_in
 from packetgate.tools.text.words import words_of
 
 MIN_ARGUMENTS = {Risk.READ: 0.45, Risk.WRITE: 0.45, Risk.EXECUTE: 0.7}
@@ -81,6 +81,9 @@ def _doubts_about(part: str, fits: Sequence[Fit]) -> Iterator[str]:
         yield f"`{best.spec.name}` leaves out {words}"
     if filling.missing:
         return
+    exist = best.spec.paths_exist
+    if exist and not exist(filling.params) and not mentions_in(part).paths:
+        yield f"`{best.spec.name}` finds no such file or folder"
     arguments = argument_probabilities(filling.params, filling)
     unsure = {
         name: probability

@@ -36,7 +36,7 @@ class SwitchHints(Section):
         return cls(write=on.format(write), execute=on.format(execute), rest=rest, **BY_COMMAND)
 
 
-SLASH_COMMANDS = frozenset("/attach /commands /continue /help /quit /reset /rest /why /writes".split())
+SLASH_COMMANDS = frozenset("/attach /commands /continue /help /quit /reset /rest /trace /why /writes".split())
 """Slash commands of `packetgate chat`: never an answer to a question, in any connector."""
 
 

@@ -20,7 +20,7 @@ from packetgate.tools.checks.validation import check_params, coerce_params, inva
 from packetgate.tools.spec.tool_spec import ToolSpec, canonical_json
 from packetgate.tools.text.words import words_of
 
-RESERVED = frozenset("attach commands continue help quit reset rest undo why writes".split())
+RESERVED = frozenset("attach commands continue help quit reset rest trace undo why writes".split())
 """Commands of the program and of its chat. A tool with such a name is called by its full name."""
 LINE = re.compile(r"/(?P<name>[\w.:-]*\w)?(?P<arguments>\s.*)?", re.DOTALL)
 """A line that may be a command; a path such as `/etc/hosts` is not."""

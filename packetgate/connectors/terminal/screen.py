@@ -281,8 +281,8 @@ class Terminal:
         question_id = str(asked.question.get("question_id", ""))
         self.last_question.remember(self.session, question_id)
         self._out.print(rendering.question(asked.question), end="", soft_wrap=True)
-        if self.shows_trace:
-            self._out.print(rendering.trace_table(asked.packet))
+        shown = rendering.trace_table(asked.packet) if self.shows_trace else rendering.warnings(asked.packet)
+        self._out.print(shown, end="", soft_wrap=True)
         if asked.question.get("kind") == "question":
             words, others = "YOUR-WORDS", ""
         else:
