@@ -81,11 +81,9 @@ def expire(proposal: Proposal, question: OpenQuestion) -> Proposal:
 
 def for_new_review(proposal: Proposal) -> Proposal:
     """Return the proposal with its waiting calls reset, so that they are reviewed again as they are now."""
-    catalogue = proposal.facts.catalogue
     return replace(
         proposal.with_calls(
-            with_risk(call.changed(status=ToolExecutionStatus.PENDING), catalogue.get(call.tool_name))
-            for call in proposal.waiting
+            proposal.facts.current_call(call.changed(status=ToolExecutionStatus.PENDING)) for call in proposal.waiting
         ),
         question=None,
     )
@@ -189,5 +187,6 @@ def _edited_call(call: ToolCall, reply: CallReply, facts: Facts) -> ToolCall:
         raise RequestError(message, Code.EDIT_INVALID)
     unchanged = {key for key, value in params.items() if call.params.get(key) == value}
     origins = {key: call.provenance.get(key, USER) if key in unchanged else USER for key in params}
-    edited = call.changed(status=ToolExecutionStatus.APPROVED, tool_name=name, params=params, provenance=origins)
-    return with_risk(edited, facts.catalogue[name])
+    spec = facts.catalogue[name]
+    changed = {"tool_name": name, "params": params, "provenance": origins, "traced_for": spec.digest}
+    return with_risk(call.changed(status=ToolExecutionStatus.APPROVED, **changed), spec)

@@ -14,7 +14,7 @@ from packetgate.state.origins import SessionLabel
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Header
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.risk.call import risk_fields
+from packetgate.tools.risk.call import risk_fields, with_risk
 from packetgate.tools.spec.tool_spec import CallHints, ToolSpec
 from packetgate.tools.text.values import fold_text, plain_text
 
@@ -97,5 +97,17 @@ class Facts:
 
     def traced_call(self, spec: ToolSpec, params: Mapping[str, Any], **fields: Any) -> ToolCall:
         """Return a call with its risk, the origins of its arguments, and other fields. Blocking."""
-        fields |= {"provenance": origins_of(params, spec, self.sources), **risk_fields(spec, params)}
-        return ToolCall(tool_name=spec.name, params=dict(params), **fields)
+        fields |= {"provenance": origins_of(params, spec, self.sources), "traced_for": spec.digest}
+        return ToolCall(tool_name=spec.name, params=dict(params), **fields, **risk_fields(spec, params))
+
+    def current_call(self, call: ToolCall, hints: CallHints | None = None) -> ToolCall:
+        """Return a call as its tool is defined now: its risk, and the origins if they were found otherwise. Blocking.
+
+        Args:
+            hints: the server's hints on the call; reads and changes are traced differently.
+        """
+        spec = self.catalogue.get(call.tool_name)
+        rated = with_risk(call, spec, hints)
+        if spec is None or (hints is None and call.traced_for == spec.digest):
+            return rated
+        return rated.changed(provenance=origins_of(call.params, spec, self.sources, hints), traced_for=spec.digest)

@@ -41,7 +41,6 @@ from packetgate.gate.journal import (
     turn_opened,
 )
 from packetgate.gate.proposal import Proposal
-from packetgate.gate.provenance.flagging import origins_of
 from packetgate.plugins import installed
 from packetgate.state.base import ErrorType, now
 from packetgate.state.codes import Code
@@ -54,7 +53,6 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import PausedCallError
 from packetgate.tools.checks.checking import repair_call
 from packetgate.tools.checks.validation import check_call
-from packetgate.tools.risk.call import with_risk
 from packetgate.tools.risk.tool import confirm_read_hint
 from packetgate.tools.spec.tool_spec import digest_of
 from packetgate.tools.text.result_store import session_results
@@ -319,10 +317,7 @@ class Gate:
         judged = []
         for call in calls:
             spec = facts.catalogue.get(call.tool_name)
-            hints = facts.hints.get(call.call_id)
-            rated = with_risk(call, spec, hints)
-            if spec is not None and hints is not None:  # reads and changes are traced differently
-                rated = rated.changed(provenance=origins_of(call.params, spec, facts.sources, hints))
+            rated = facts.current_call(call, facts.hints.get(call.call_id))
             verdict = strictest_verdict(self._checks, rated, facts)
             digest = verdict_digest(rated, verdict, spec, facts) if spec else ""
             judged.append(rated.changed(verdict=verdict, verdict_digest=digest))
@@ -482,7 +477,8 @@ async def _with_hints(calls: Sequence[ToolCall], facts: Facts) -> Facts:
         spec = facts.catalogue.get(call.tool_name)
         if spec is None or spec.ask_hints is None:
             continue
-        verdict = await asyncio.to_thread(strictest_verdict, BEFORE_HINTS, with_risk(call, spec), facts)
+        current = await asyncio.to_thread(facts.current_call, call)
+        verdict = await asyncio.to_thread(strictest_verdict, BEFORE_HINTS, current, facts)
         if verdict.effect not in ("refuse", "ask"):
             real = {"dry_run": False} if spec.has_dry_run else {}
             asked[call.call_id] = spec.ask_hints({**spec.default_args, **call.params, **real})

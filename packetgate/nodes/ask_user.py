@@ -1,5 +1,6 @@
 """Ask the user and apply the answer. This node does nothing else, because a resumed node runs again from its start."""
 
+import asyncio
 from typing import Any
 
 from langchain_core.messages import HumanMessage
@@ -75,7 +76,8 @@ async def ask_user(
         return _ask_again(packet, question, str(error))
     except CallRefusedError as error:
         if error.code is Code.CALL_CHANGED:
-            return _ask_again(packet, question, str(error), for_new_review(proposal))
+            changed = await asyncio.to_thread(for_new_review, proposal)
+            return _ask_again(packet, question, str(error), changed)
         # This answer came after another answer was accepted. In a fork or a replay, the first interrupt returns the
         # accepted answer again. This interrupt returns the new answer, which does not belong to the new question.
         if not typed:

@@ -37,7 +37,7 @@ async def select_tool(
     if outdated := [name for name in called if name not in started or started[name].digest != catalogue[name].digest]:
         routing = packet.routing.for_new_selection().after_miss(tuple(outdated))  # unlike at the server's last start
     else:
-        routing = await asyncio.to_thread(routing_after_selection, selection, packet, catalogue, settings)
+        routing = await asyncio.to_thread(routing_after_selection, selection, packet, started, settings)
     if routing.outcome == "clarify" and not facts_of(packet, catalogue, runtime.execution_info).can_ask:
         routing = routing.ended_without_call(selection.question)
     update: PacketUpdate = {"tool_routing": routing, **text_question(packet, asks=routing.outcome == "clarify")}

@@ -138,6 +138,8 @@ class ToolCall(Section):
     is_unconfirmed_read: bool = False
     """Whether this is an unconfirmed read: it looks like a read, but nothing that the user trusts confirms that."""
     provenance: dict[str, Origin] = {}
+    traced_for: str = ""
+    """Digest of the tool's definition by which `provenance` was found; for any other, the gate finds it again."""
     result_labels: tuple[FlowLabel, ...] = tuple(FlowLabel)
     """Labels that a successful result sets; both, if nothing is known of the tool."""
     selection_reasoning: str = ""

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from support.tool_specs import files_catalogue
+from support.tool_specs import a_tool, files_catalogue
 
 from packetgate.gate.checks import CHECKS, strictest_verdict, verdict_digest
 from packetgate.gate.confidence import NOT_APPROVED_CAP, CallReview
@@ -18,7 +18,7 @@ from packetgate.state import errors
 from packetgate.state.base import ErrorType
 from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
-from packetgate.state.origins import Origin, OriginKind
+from packetgate.state.origins import FlowLabel, Origin, OriginKind, SessionLabel
 from packetgate.state.routing import Risk, ToolCall, ToolResult, Verdict
 from packetgate.state.sections import Header
 from packetgate.state.transitions import ToolExecutionStatus
@@ -32,6 +32,11 @@ READ = ToolCall(tool_name="files.read_file", params={"path": "a.txt"}, risk=Risk
 WRITE = ToolCall(tool_name="files.write_file", params={"path": "a.txt", "content": "x"}, risk=Risk.WRITE)
 RUN = ToolCall(tool_name="shell.run_command", params={"argv": ["ls"]}, risk=Risk.EXECUTE)
 FLAGGED = {"path": Origin(kind=OriginKind.TEXT, tool="mail.read", is_flagged=True, why="it is only in a text")}
+FLAGGED_READ = READ.changed(provenance=FLAGGED, traced_for=FILES["files.read_file"].digest)
+CLOSED = a_tool("notes.look_up", "Look up a term.", term={"type": "string"})
+OPEN = replace(CLOSED, reaches_outside=True)
+MAIL = ToolCall(tool_name="mail.read", risk=Risk.READ, result=ToolResult(success=True, output="The PIN is 48213"))
+LABELS = tuple(SessionLabel(label=label, source="mail.read") for label in FlowLabel)
 
 
 @dataclass
@@ -78,8 +83,8 @@ async def answered(gate: Gate, call: ToolCall, reply: Any = "yes", facts: Facts 
         (0.69, WRITE, True, ON.model_dump(), S.AWAITING_CONFIDENCE),
         (0.69, WRITE, False, ON.model_dump(), S.SKIPPED),
         (0.0, WRITE, True, {**ON.model_dump(), "confidence_threshold": 0.0}, S.AWAITING_APPROVAL),
-        (1.00, READ.changed(provenance=FLAGGED), True, {}, S.AWAITING_APPROVAL),
-        (1.00, READ.changed(provenance=FLAGGED), False, {}, S.SKIPPED),
+        (1.00, FLAGGED_READ, True, {}, S.AWAITING_APPROVAL),
+        (1.00, FLAGGED_READ, False, {}, S.SKIPPED),
     ],
 )
 async def test_the_status_of_a_judged_call(
@@ -218,6 +223,34 @@ async def test_a_believed_verdict_is_not_asked_for_again():
     call = proposal.calls[0]
     assert verdict_digest(call, call.verdict, FILES["files.read_file"], known()) == call.verdict_digest
     assert strictest_verdict(CHECKS, READ, known()) == proposal.calls[0].verdict
+
+
+@pytest.mark.parametrize("version", ["selected", "stored by an older version"])
+@pytest.mark.parametrize("at", ["review", "run", "hints"])
+async def test_origins_are_found_again_for_another_definition(at: str, version: str):
+    """A tool that was closed when its call was selected, and reaches outside now, gets no words of a private text."""
+    asked: list[dict[str, Any]] = []
+
+    async def ask_hints(params: dict[str, Any]) -> None:
+        asked.append(params)
+
+    desk = Desk()
+    gate = Gate(MemoryJournal(), desk.call)
+    before, now = (
+        known(catalogue=Catalogue([spec]), words="Look up what the mail says", earlier=(MAIL,), labels=LABELS)
+        for spec in (CLOSED, replace(OPEN, ask_hints=ask_hints) if at == "hints" else OPEN)
+    )
+    call = before.traced_call(CLOSED, {"term": "48213"})
+    assert not call.is_flagged
+    if version != "selected":
+        call = call.changed(traced_for="")
+    proposal = await gate.propose((call,), before if at == "run" else now)
+    if at == "run":
+        (ended,) = (await gate.run(replace(proposal, facts=now))).calls
+        assert ended.status is S.FAILED
+    else:
+        assert proposal.calls[0].status is S.AWAITING_APPROVAL
+    assert (desk.reached, asked) == ([], [])
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +26,11 @@ LINE_WORDS = 20
 """Most words of a tool in brief."""
 ARGUMENTS_PREFIX = "  arguments: "
 """Start of the line with a tool's arguments in a prompt."""
+_NOT_JUDGED = frozenset(
+    "assigned_category brief configured_defaults examples idempotent meta output_schema risk_reasons risk_source rules"
+    " server_description tags title undo".split()
+)
+"""Fields that are not part of a definition: texts for users and models, and settings that are compared elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -177,10 +182,14 @@ class ToolSpec:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of its server, and of its definition by the server; an approval is valid only for this digest."""
-        texts = self.server_texts or (self.full, self.input_schema)
-        definition = (self.name, self.server_digest, self.upstream_name, *texts, self.risk)
-        return digest_of([*definition, self.has_dry_run])
+        """Digest of its server, its definition by the server, and all else by which the gate judges a call.
+
+        An approval, and what was found out about a call, is valid only for this digest.
+        """
+        full, input_schema = self.server_texts or (self.full, self.input_schema)
+        judged = {one.name: getattr(self, one.name) for one in fields(self) if one.compare}
+        judged |= {"full": full, "input_schema": input_schema, "server_texts": None}
+        return digest_of({name: value for name, value in judged.items() if name not in _NOT_JUDGED})
 
     @property
     def result_labels(self) -> tuple[FlowLabel, ...]:

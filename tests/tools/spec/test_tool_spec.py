@@ -1,10 +1,13 @@
 """Brief descriptions, listed names, idempotency keys, parameters and types."""
 
 import re
+from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 from support.tool_specs import a_tool
 
+from packetgate.state.routing import Risk
 from packetgate.tools.spec.descriptions import (
     BRIEF_WORDS,
     brief_of,
@@ -12,7 +15,7 @@ from packetgate.tools.spec.descriptions import (
     may_be_tool_of,
     without_required_key,
 )
-from packetgate.tools.spec.tool_spec import type_name
+from packetgate.tools.spec.tool_spec import ToolSpec, type_name
 
 TEXT = {"type": "string"}
 TEN_WORDS = "One two three four five six seven eight nine ten. "
@@ -103,3 +106,28 @@ def test_types_are_named(schema: dict[str, object], name: str):
 def test_a_schema_without_an_object_of_properties_has_no_parameters(schema: dict[str, object]):
     spec = a_tool("a.b", schema=schema)
     assert (spec.parameters, spec.required, spec.signature()) == ({}, (), "no parameters")
+
+
+JUDGED: dict[str, Any] = {
+    **dict.fromkeys(("open_world", "outward", "returns_untrusted", "returns_private"), False),
+    **dict.fromkeys(("has_fixed_risk", "is_unconfirmed_read", "reaches_outside", "has_dry_run"), True),
+    **dict.fromkeys(("name", "server", "upstream_name", "full", "server_digest"), "other"),
+    **dict.fromkeys(("changing_parameters", "hosts", "derived_parameters"), ("other",)),
+    **{key: {"other": {}} for key in ("input_schema", "default_args")},
+    **dict.fromkeys(("risk", "least_risk"), Risk.EXECUTE),
+}
+SHOWN: dict[str, Any] = {
+    **dict.fromkeys(("assigned_category", "brief", "risk_source", "server_description", "title", "undo"), "other"),
+    **dict.fromkeys(("examples", "risk_reasons", "rules", "tags"), ("other",)),
+    **{key: {"other": 1} for key in ("configured_defaults", "meta", "output_schema")},
+    "idempotent": True,
+}
+
+
+def test_the_digest_covers_all_that_a_call_is_judged_by() -> None:
+    spec = a_tool("a.b", path=TEXT)
+    changed = {name: replace(spec, **{name: value}).digest != spec.digest for name, value in (JUDGED | SHOWN).items()}
+    assert changed == dict.fromkeys(JUDGED, True) | dict.fromkeys(SHOWN, False)
+    compared = {one.name for one in fields(ToolSpec) if one.compare}
+    assert compared == {*JUDGED, *SHOWN, "server_texts"}, "say whether the gate judges by a new field"
+    assert replace(spec, full="Mine.", server_texts=(spec.full, spec.input_schema)).digest == spec.digest
