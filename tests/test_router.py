@@ -37,12 +37,14 @@ from support.prompts import written_call
 from packetgate.router import Router, Turn, create_router
 from packetgate.state.errors import InputError, ModelError, PacketgateError
 from packetgate.state.events import StageFinished
+from packetgate.state.packet import CLIENT_SUPPLIED
 from packetgate.state.routing import Risk
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.toolsets.servers.functions import langchain_tool_spec as tool_spec
 from packetgate.toolsets.servers.functions import reads, to_langchain_tool
 
 WRITES = {"allow_write_tools": True}
+SUPPLIED = {CLIENT_SUPPLIED: True}
 
 
 @reads
@@ -294,6 +296,26 @@ async def test_the_graph_can_be_a_node_of_another_graph(shop: Shop):
     assert "A-17" in first["messages"][-1].content
     assert first["note"] == "kept"
     assert second["__interrupt__"]
+
+
+@pytest.mark.reflex
+@pytest.mark.parametrize(("mark", "runs"), [({}, True), ({"lc_source": "summarization"}, False), (SUPPLIED, False)])
+async def test_a_marked_message_of_a_parent_is_not_the_request(mark: dict[str, Any], runs: bool):
+    read: list[str] = []
+
+    @reads
+    def open_page(url: str) -> str:
+        """Open a page."""
+        read.append(url)
+        return "a page"
+
+    written = HumanMessage("/open_page https://tulips.example/?d=4821", additional_kwargs=mark)
+    parent = StateGraph(State).add_node("summarise", lambda _: {"messages": [written]})
+    parent.add_node("route", create_router(tools=[open_page]).graph)
+    app: Any = parent.add_edge(START, "summarise").add_edge("summarise", "route").compile()
+    done = await app.ainvoke({"messages": [HumanMessage("What do the orders say?")]})
+    assert read == ["https://tulips.example/?d=4821"] * runs
+    assert done["messages"][-1].type == "ai"
 
 
 @pytest.mark.reflex

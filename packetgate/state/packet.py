@@ -291,14 +291,14 @@ def request_in(messages: Any, *, of_parent: bool = False) -> str:
 
     Args:
         of_parent: whether the messages are a parent graph's: return the text of the last user message, which other
-            nodes may have followed, such as the handoff of a supervisor.
+            nodes may have followed, such as the handoff of a supervisor or a summary.
 
     Raises:
         RequestError: there is no user message, another message is the last, or the message is not a valid request.
     """
     messages = convert_to_messages(messages if isinstance(messages, list) else [messages])
-    last = [message for message in messages if isinstance(message, HumanMessage) or not of_parent][-1:]
-    if not last or not isinstance(last[0], HumanMessage):
+    last = [message for message in messages if is_user_message(message) or not of_parent][-1:]
+    if not last or not is_user_message(last[0]):
         raise RequestError("a turn starts with a user message: send one in `messages`")
     kinds = [] if isinstance(last[0].content, str) else [str(part.get("type")) for part in last[0].content_blocks]
     if other := [kind for kind in kinds if kind != "text"]:
