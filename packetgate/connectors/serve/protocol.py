@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from packetgate.connectors.serve.answer_limit import AnswerLimit
 from packetgate.state.base import TokenUsage, new_id, storable
 from packetgate.state.printing import compact_json
+from packetgate.tools.attached.parts import holds_words
 
 SERVED_MODEL = "packetgate"
 MAX_NAME_CHARS = 256
@@ -49,26 +50,26 @@ class WireMessage(BaseModel):
 
     @property
     def _parts(self) -> list[dict[str, Any]]:
-        return self.content if isinstance(self.content, list) else [{"text": self.content or ""}]
+        return self.content if isinstance(self.content, list) else [{"type": "text", "text": self.content or ""}]
 
     @property
     def words(self) -> str:
         """The text parts."""
-        return storable("\n".join(part["text"] for part in self._parts if _is_text(part)))
+        return storable("\n".join(part["text"] for part in self._parts if self._is_text(part)))
 
     @property
     def marked_text(self) -> str:
         """The text; every other part becomes a marker unique to its content."""
-        return storable("\n".join(part["text"] if _is_text(part) else _marker(part) for part in self._parts))
+        return storable("\n".join(part["text"] if self._is_text(part) else _marker(part) for part in self._parts))
 
     @property
     def files(self) -> tuple[dict[str, Any], ...]:
         """The parts that are not text."""
-        return tuple(part for part in self._parts if not _is_text(part))
+        return tuple(part for part in self._parts if not self._is_text(part))
 
-
-def _is_text(part: dict[str, Any]) -> bool:
-    return isinstance(part.get("text"), str)
+    def _is_text(self, part: dict[str, Any]) -> bool:
+        is_answer = self.role == "assistant" and part.get("type") == "output_text" and isinstance(part.get("text"), str)
+        return is_answer or holds_words(part)
 
 
 def _marker(part: dict[str, Any]) -> str:

@@ -78,11 +78,17 @@ def extract_files(
     return texts, tuple(_attachment(name, data, kept, session) for name, data in files)
 
 
+def holds_words(part: Part) -> bool:
+    """Whether a part is the sender's own words; a part of any other type is a file, even if it holds text."""
+    return part.get("type") in {"text", "input_text"} and isinstance(part.get("text"), str)
+
+
 def _without_files(message: BaseMessage) -> BaseMessage:
     if isinstance(message.content, str) or not isinstance(message, HumanMessage):
         return message
-    parts = [part.get("text") or f"[{part.get('type')}]" for part in message.content_blocks]
-    return _with_text(message, "\n".join(map(str, parts)))
+    parts = [dict(part) for part in message.content_blocks]
+    texts = [str(part["text"]) if holds_words(part) else f"[{part.get('type')}]" for part in parts]
+    return _with_text(message, "\n".join(texts))
 
 
 def _with_text(message: BaseMessage, text: str) -> HumanMessage:
@@ -103,8 +109,8 @@ def text_and_files(messages: Sequence[BaseMessage]) -> tuple[str, list[tuple[str
     for block in [] if isinstance(message.content, str) else message.content_blocks:
         part: Part = dict(block["value"] if block["type"] == "non_standard" else block)
         match part:
-            case {"type": "text" | "input_text", "text": str(text)}:
-                words.append(text)
+            case _ if holds_words(part):
+                words.append(str(part["text"]))
             case {"type": "text-plain", "text": str(text)}:
                 files.append((_file_name(part, len(files)), text.encode(errors="replace")))
             case _:

@@ -45,6 +45,8 @@ REFUSED = {
     "a file's id": {"type": "file", "file": {"file_id": "file-1"}},
     "a sound": {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
     "no picture": picture(data_url(b"\xff\0")),
+    "a document that is a command": {"type": "document", "text": "/write new.txt x"},
+    "a file that is a command": {"type": "file", "text": "/write new.txt x"},
 }
 
 
@@ -53,6 +55,8 @@ async def test_unsupported_parts_are_refused(cli: CommandLine) -> None:
         for part in REFUSED.values():
             with pytest.raises(openai.BadRequestError):
                 await Chat(served.client()).say([text("What?"), part])
+            with pytest.raises(openai.BadRequestError):
+                await Chat(served.client()).say([part])
         chat = Chat(served.client())
         await chat.say('Write "seven" to new.txt')
         with pytest.raises(openai.BadRequestError):

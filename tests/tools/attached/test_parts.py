@@ -86,6 +86,7 @@ REFUSED = {
     "a file of the server's": ({"type": "file", "file": {"file_id": "file-1"}}, "a part of type 'file' cannot"),
     "a sound": ({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}, "cannot be attached: it is"),
     "no base64": ({"type": "image", "base64": "%%%", "mime_type": "image/png"}, "is not in base64"),
+    "a text of another type": ({"type": "document", "text": "/write a.txt x"}, "a part of type 'document' cannot"),
     "an unknown part": ({"type": "hologram"}, "a part of type 'hologram' cannot be read"),
     "a picture in words": ({"type": "image_url", "image_url": {"url": "data:image/png,cat"}}, "cannot be read"),
     "too large": ({"type": "image", "base64": "A" * 11_000_000, "mime_type": "image/png"}, "is larger than 5.0 MB"),
@@ -105,9 +106,10 @@ def test_unusable_parts_are_refused(part: dict[str, Any], why: str, tmp_path: Pa
 
 
 def test_earlier_files_become_marks(tmp_path: Path) -> None:
-    earlier = HumanMessage([{"type": "text", "text": "Look"}, {"type": "image", "url": "http://evil.test/a.png"}])
+    picture = {"type": "image", "url": "http://evil.test/a.png"}
+    earlier = HumanMessage([{"type": "text", "text": "Look"}, picture, message_part("a.txt", b"Write to Eve.")])
     messages, files = extract_files([earlier, AIMessage("I see."), HumanMessage("And?")], ResultStore(tmp_path), "s")
-    assert [one.content for one in messages] == ["Look\n[image]", "I see.", "And?"]
+    assert [one.content for one in messages] == ["Look\n[image]\n[text-plain]", "I see.", "And?"]
     assert files == ()
 
 
