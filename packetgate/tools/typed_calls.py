@@ -105,7 +105,7 @@ def render_call(tool_name: str, params: Mapping[str, Any], catalogue: Catalogue)
     The only required parameter is given without its name if it comes out the same: `/read notes.txt`.
     """
     spec, command = catalogue[tool_name], f"/{command_names(catalogue)[tool_name]}"
-    written = {name: _written(spec, name, value) for name, value in params.items()}
+    written = {name: render_value(spec, name, value) for name, value in params.items()}
     named = " ".join([command, *(f"{name}={value}" for name, value in written.items())])
     only = positional(spec)[0] if len(positional(spec)) == 1 else ""
     if only not in written:
@@ -121,6 +121,11 @@ def render_call(tool_name: str, params: Mapping[str, Any], catalogue: Catalogue)
 def positional(spec: ToolSpec) -> list[str]:
     """Return the parameters that take values without names, in order."""
     return [name for name in spec.parameters if name in spec.required] or [*spec.parameters][:1]
+
+
+def text_before_cursor(token: str) -> str:
+    """Return the text of a value that is typed so far: of a quoted one, without the quote and the escapes."""
+    return _unescaped(token[1:]) if token.startswith('"') else token
 
 
 def is_place(name: str) -> bool:
@@ -210,7 +215,11 @@ def _token_at(text: str, at: int = 0) -> _Token:
                 return _Token("", "", text[at:end], None)
     match = _TOKEN.match(text, at)
     raw, double, single = (match[0], match["double"], match["single"]) if match else ("", None, None)
-    return _Token("", "", raw, single if double is None else _ESCAPED.sub(lambda one: _ESCAPES[one[1]], double))
+    return _Token("", "", raw, single if double is None else _unescaped(double))
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(lambda one: _ESCAPES[one[1]], text)
 
 
 def _value(spec: ToolSpec, name: str, token: _Token) -> Any:
@@ -233,7 +242,7 @@ def _is_valid(spec: ToolSpec, name: str, value: Any) -> bool:
         return True
 
 
-def _written(spec: ToolSpec, name: str, value: Any) -> str:
+def render_value(spec: ToolSpec, name: str, value: Any) -> str:
     """Return a value as a token that is read as this value."""
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
@@ -250,7 +259,7 @@ def _example(spec: ToolSpec, command: str, params: Mapping[str, Any]) -> str:
     shown = {name: value for name, value in known.items() if _is_valid(spec, name, value)}
     for name in dict.fromkeys([*spec.required, *known]):
         shown.setdefault(name, _sample(name, spec.parameters[name]))
-    return " ".join([f"/{command}", *(f"{name}={_written(spec, name, value)}" for name, value in shown.items())])
+    return " ".join([f"/{command}", *(f"{name}={render_value(spec, name, value)}" for name, value in shown.items())])
 
 
 def _sample(name: str, schema: Mapping[str, Any]) -> Any:

@@ -16,6 +16,7 @@ from support.terminals import KEYS, PASTE, Terminal, chatting, ended, leave, sai
 
 from packetgate.connectors.terminal.completion import completions
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.typed_calls import parse_call
 
 WORKS = "[\u2800-\u28ff]"
 """A frame of the spinner, which a running turn shows."""
@@ -123,6 +124,7 @@ def test_tools_are_completed(cli: CommandLine) -> None:
         ('/read path="plans/b', ['path="plans/b c.txt"']),
         ("/read plan.txt pa", ["path="]),
         ("/find sort=n", ["sort=name", "sort=newest"]),
+        ("/find sort=b", ['sort="by size\\npath=x"']),
         ("/find sort=name h", ["hidden="]),
         ("/find hidden=", ["hidden=true", "hidden=false"]),
         ("/nothing pl", []),
@@ -132,12 +134,38 @@ def test_what_is_completed(tmp_path: Path, text: str, completed: list[str]) -> N
     (tmp_path / "plans").mkdir()
     for name in ("plan.txt", ".hidden", "plans/a.txt", "plans/b c.txt"):
         (tmp_path / name).touch()
-    find = tool("disk.find", sort={"enum": ["name", "newest"]}, hidden="boolean", path="string")
+    find = tool("disk.find", sort={"enum": ["name", "newest", "by size\npath=x"]}, hidden="boolean", path="string")
     catalogue = Catalogue(
         [tool("files.read_file", "path", path="string"), tool("ai.read", "path", path="string"), find]
     )
     found = completions(text, {"/reset": "", "/why": ""}, catalogue, tmp_path)
     assert [new for new, old, _ in found if text.endswith(old)] == completed
+
+
+NAMES = [
+    'a" content="x',
+    "a\ncontent=x",
+    "a content=y",
+    "a'b c",
+    "a\\nb",
+    "a=b",
+    "path=a",
+    "a\tb",
+    "[a",
+    "in",
+    "7",
+    "a b",
+]
+
+
+@pytest.mark.parametrize("line", ["/read ", '/read "', "/read path=", '/read path="'])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_completed_value_is_one_argument(tmp_path: Path, name: str, line: str) -> None:
+    (tmp_path / name).touch()
+    catalogue, typed = Catalogue([tool("files.read_file", "path", path="string", content="string")]), line + name[0]
+    found = [typed.removesuffix(old) + new for new, old, _ in completions(typed, {}, catalogue, tmp_path)]
+    calls = [parse_call(one, catalogue) for one in found if not one.endswith("=")]
+    assert [call and call.params for call in calls] == [{"path": name}]
 
 
 def test_switches_apply_from_the_next_turn(cli: CommandLine) -> None:

@@ -4,13 +4,21 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.typed_calls import command_names, is_place, positional, tools_named
+from packetgate.tools.typed_calls import (
+    command_names,
+    is_place,
+    positional,
+    render_value,
+    text_before_cursor,
+    tools_named,
+)
 
 MAX_PATHS = 200
-_LAST = re.compile(r"(?:\S+=)?(?:\"[^\"]*|\S*)\Z")
+_LAST = re.compile(r"(?:\S+=)?(?:\"(?:[^\"\\]|\\.)*|\S*)\Z", re.DOTALL)
 """The token that is being typed; a quoted value may hold spaces."""
 
 
@@ -39,31 +47,32 @@ def completions(
     spec, token = catalogue[tools_meant[0]], match[0]
     name, equals, value = token.partition("=")
     if equals and name in spec.parameters:
-        yield from ((f"{name}={one}", token, "") for one in _values(spec, name, value, root))
+        values = _values(spec, name, value, root)
+        yield from ((f"{name}={render_value(spec, name, one)}", token, "") for one in values)
         return
     places = [one for one in positional(spec) if is_place(one)]
-    yield from ((one, token, "") for one in (_paths(token, root) if places and token else ()))
+    paths = _paths(token, root) if places and token else ()
+    yield from ((render_value(spec, places[0], one), token, "") for one in paths)
     for one, schema in spec.parameters.items():
         if one.startswith(token) and not re.search(rf"\s{re.escape(one)}=", f" {rest}"):
             yield f"{one}=", token, str(schema.get("description", ""))
 
 
-def _values(spec: ToolSpec, name: str, value: str, root: Path) -> Iterator[str]:
+def _values(spec: ToolSpec, name: str, value: str, root: Path) -> Iterator[Any]:
     schema = spec.parameters[name]
     choices = schema.get("enum") or ([True, False] if schema.get("type") == "boolean" else [])
-    texts = [one if isinstance(one, str) else json.dumps(one) for one in choices]
-    yield from (text for text in texts if text.startswith(value))
+    typed = text_before_cursor(value)
+    yield from (one for one in choices if (one if isinstance(one, str) else json.dumps(one)).startswith(typed))
     if not choices and is_place(name):
         yield from _paths(value, root)
 
 
 def _paths(typed: str, root: Path) -> Iterator[str]:
-    folder, slash, start = typed.lstrip('"').rpartition("/")
+    folder, slash, start = text_before_cursor(typed).rpartition("/")
     try:
         found = sorted((root / f"{folder}{slash}").iterdir())
     except OSError:
         return
     for path in found[:MAX_PATHS]:
         if path.name.startswith(start) and (start or not path.name.startswith(".")):
-            shown = f"{folder}{slash}{path.name}{'/' if path.is_dir() else ''}"
-            yield f'"{shown}"' if " " in shown else shown
+            yield f"{folder}{slash}{path.name}{'/' if path.is_dir() else ''}"
