@@ -81,6 +81,7 @@ def test_an_interrupted_download_continues(cli: CommandLine, hub: Hub) -> None:
     [
         ("owner/repo/model.gguf", "0" * 64, 0, ("the checksum is", "download it again")),
         ("owner/repo/model.gguf", "a-git-hash", 0, ("cannot be verified",)),
+        ("owner/repo/model.gguf", "", -5, ("cannot be verified",)),
         ("owner/repo/model.gguf", "", 10**13, ("10,000.0 GB of free disk", "10,000.0 GB of memory", "smaller")),
         ("owner/repo/other.gguf", "", 0, ("status 404", "check the name")),
         ("qwen3-0.6b", "", 0, ("status 404",)),
@@ -98,6 +99,29 @@ def test_nothing_is_kept_of_what_cannot_be_used(
     assert done.err.count("packetgate: ") == 1
     assert left_in(cli.home) == []
     assert not (cli.folder / "packetgate.toml").exists()
+
+
+def test_no_more_is_written_than_the_hub_states(cli: CommandLine, hub: Hub) -> None:
+    hub.size = 1_000
+    done = pull(cli, hub)
+    assert done.status == 2
+    assert "sends more than the 1,000 bytes" in done.err
+    assert [file.stat().st_size for file in (cli.home / "models").rglob("*.part")] == [0]
+
+
+def test_files_of_one_name_in_two_folders_are_two_models(cli: CommandLine, hub: Hub) -> None:
+    for hub.name in ("owner/repo/Q4/model.gguf", "owner/repo/Q8/model.gguf"):
+        assert "already here" not in pull(cli, hub).out
+    assert left_in(cli.home) == ["model.gguf", "model.gguf"]
+
+
+def test_an_existing_file_of_another_size_is_not_taken_for_the_model(cli: CommandLine, hub: Hub) -> None:
+    path = listed_models()["qwen3-0.6b"].path_in(cli.home / "models")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"GGUF")
+    done = pull(cli, hub, "qwen3-0.6b")
+    assert done.status == 2
+    assert "4 bytes, not 639,446,688" in done.err
 
 
 def test_another_file_than_the_list_names_is_not_downloaded(cli: CommandLine, hub: Hub) -> None:

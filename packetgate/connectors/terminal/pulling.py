@@ -1,6 +1,7 @@
 """Download GGUF models from the Hugging Face hub."""
 
 import hashlib
+import io
 import logging
 import os
 import re
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from rich.text import Text
@@ -50,7 +51,7 @@ class HubModel(NamedTuple):
 
     def path_in(self, folder: Path) -> Path:
         """Return where the downloaded file is."""
-        return folder.absolute() / self.repo / Path(self.file).name
+        return folder.absolute() / self.repo / self.file
 
     def problems_in(self, folder: Path, done: int = 0) -> list[str]:
         """Return why the model does not fit this machine, of which `done` bytes are there; empty if it does."""
@@ -101,6 +102,9 @@ def pull(model: HubModel, folder: Path) -> Path:
     """
     path = model.path_in(folder)
     if path.exists():
+        if model.size and path.stat().st_size != model.size:
+            sizes = f"{path.stat().st_size:,} bytes, not {model.size:,}"
+            raise ModelError(f"{path} has {sizes}: it is another file. Delete it, and pull the model again")
         _say(f"{path} is already here")
         return path
     try:
@@ -123,7 +127,7 @@ def pull(model: HubModel, folder: Path) -> Path:
             raise ModelError(f"{model.name} does not fit this machine: {'; '.join(problems)}; choose a smaller model")
         part.parent.mkdir(parents=True, exist_ok=True)
         _say(f"downloading {where}, {_gigabytes(found.size)}, to {path}")
-        with part.open("ab" if done <= found.size else "wb") as file:
+        with _Part(part, "ab" if done <= found.size else "wb", found.size) as file:
             options: dict[str, Any] = {"expected_size": found.size, "tqdm_class": _Progress, "headers": headers}
             http_get(url, file, resume_size=file.tell(), **options)
     except HfHubHTTPError as error:
@@ -147,11 +151,24 @@ def pull(model: HubModel, folder: Path) -> Path:
 
 def _checked(model: HubModel, found: "HfFileMetadata", where: str) -> HubModel:
     """Return the model with the hub's size and checksum. Raise ModelError if they are missing, or not the list's."""
-    if not found.size or not found.etag or not _SHA256.fullmatch(found.etag):
+    if not found.size or found.size < 0 or not found.etag or not _SHA256.fullmatch(found.etag):
         raise ModelError(f"{where}: the hub states no size or no checksum, so the file cannot be verified")
     if model.sha256 not in {"", found.etag}:
         raise ModelError(f"{where}: its checksum is {found.etag}, and {model.sha256} is expected: it is another file")
     return model._replace(size=found.size, sha256=found.etag)
+
+
+class _Part(io.BufferedWriter):
+    """A file that takes at most `size` bytes, whatever the hub sends."""
+
+    def __init__(self, path: Path, mode: Literal["ab", "wb"], size: int) -> None:
+        super().__init__(io.FileIO(path, mode))
+        self._size = size
+
+    def write(self, data: Any) -> int:
+        if self.tell() + len(data) > self._size:
+            raise OSError(f"the hub sends more than the {self._size:,} bytes that it states")
+        return super().write(data)
 
 
 class _Progress:
