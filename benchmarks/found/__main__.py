@@ -95,8 +95,7 @@ async def risk_public(rows: Rows) -> Iterator[bool]:
     tools: dict[str, dict[str, Any]] = {}
     for catalogue in {row["catalogue"] for row in rows}:
         path = Path(os.environ["PACKETGATE_DATA"], catalogue, "tools.jsonl")
-        lines = (await asyncio.to_thread(path.read_text, encoding="utf-8")).splitlines()
-        tools |= {tool["name"]: tool for tool in map(json.loads, lines)}
+        tools |= {tool["name"]: tool for tool in await asyncio.to_thread(read_rows, path)}
     return iter([_is_no_read(tools[row["tool"]], row["call"]) for row in rows])
 
 
@@ -365,14 +364,18 @@ def _is_flagged(tool: str, params: dict[str, Any], words: str, earlier: tuple[Pa
     return any(origin.is_flagged for origin in origins.values())
 
 
+def read_rows(path: Path) -> Rows:
+    """Return the JSON values in a file's lines. A value may hold other line ends, such as U+2028."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+
+
 async def _try(folder: Path) -> int:
     wrong = 0
     for name, check in CHECKS.items():
         path = folder / f"{name}.jsonl"
         if not await asyncio.to_thread(path.exists):
             continue
-        text = await asyncio.to_thread(path.read_text, encoding="utf-8")
-        rows: Rows = [json.loads(line) for line in text.splitlines()]
+        rows = await asyncio.to_thread(read_rows, path)
         if name == "people":
             project = await asyncio.to_thread((folder / "people_project.json").read_text, encoding="utf-8")
             rows = [{**row, "project": json.loads(project)} for row in rows if row["kind"] in talks.JUDGED]
