@@ -97,6 +97,20 @@ def test_a_read_runs_and_is_answered(router: Router):
 
 
 @pytest.mark.reflex
+@pytest.mark.parametrize("by", ["allowed_tools", "policy"])
+def test_a_command_of_a_tool_that_is_not_allowed_is_one_error(by: str, tmp_path: Path):
+    (tmp_path / "a.txt").write_text("tulips")
+    rules = [{"tool": "ai.write", "effect": "deny"}] if by == "policy" else []
+    settings = WRITES if by == "policy" else {**WRITES, "allowed_tools": ["ai.read"]}
+    with create_router(root=tmp_path, settings=settings, rules=rules) as made:
+        turn = made.invoke("/write b.txt x")
+        assert "`/write` calls a tool that is not allowed here" in turn.answer
+        assert ([*turn.calls], turn.question) == ([], None)
+        assert "tulips" in made.invoke("/read a.txt").answer
+        assert "not allowed here" not in made.invoke("/etc/passwd has which lines?").answer
+
+
+@pytest.mark.reflex
 def test_a_change_waits_for_approval(router: Router, shop: Shop):
     turn = router.invoke("Cancel order A-17")
     assert shop.cancelled == []

@@ -10,15 +10,19 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Alternative
 from packetgate.state.sections import TypedCommand
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.catalogue.toolbox import Toolbox
+from packetgate.tools.catalogue.toolbox import AllowedTools, Toolbox
 from packetgate.tools.checks.checking import CheckedCall, resolve_values
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.typed_calls import LINE, command_names, parse_call, positional, render_call
+from packetgate.tools.typed_calls import LINE, command_names, parse_call, positional, render_call, tools_named
 
 COMMAND = "you typed this command"
 ONLY_UNDO = "the request only asks to undo a change"
 UNDO_TOOL = "ai.undo"
 HELP = "A command calls exactly its tool, without a model. Optional arguments are given as `name=value`."
+NOT_TYPED = (
+    "Standard input holds requests only: type a command at a terminal, or pass it as an argument, as in "
+    '`packetgate ask "/help"`.'
+)
 LISTED = 30
 """Most tools that `/help` lists."""
 _HELP = re.compile(r"/(?:help)?", re.IGNORECASE)
@@ -56,13 +60,15 @@ async def read_command(text: str, toolbox: Toolbox, others: Collection[str] = ()
         if waits and not any(server.is_unknown for server in toolbox.health()):
             break
         catalogue = await toolbox.catalogue(wait_for_all=waits)
-        command = await asyncio.to_thread(_command_in, text, catalogue, ("help", "undo", *others))
+        every = toolbox.toolbox.last_catalogue if isinstance(toolbox, AllowedTools) else catalogue
+        command = await asyncio.to_thread(_command_in, text, catalogue, every, ("help", "undo", *others))
         if command is not None and not command.is_error:
             break
     return command
 
 
-def _command_in(text: str, catalogue: Catalogue, others: Collection[str]) -> TypedCommand | None:
+def _command_in(text: str, catalogue: Catalogue, every: Catalogue, others: Collection[str]) -> TypedCommand | None:
+    """Return the command that a line is, with the allowed tools and with `every` tool."""
     if undo := _UNDO.fullmatch(text):
         if UNDO_TOOL in catalogue:
             return TypedCommand(tool_name=UNDO_TOOL, params={"change": undo["change"]} if undo["change"] else {})
@@ -74,6 +80,10 @@ def _command_in(text: str, catalogue: Catalogue, others: Collection[str]) -> Typ
         lines = sorted(f"- `{usage_of(one, names[one.name])}`: {one.brief.partition('. ')[0]}" for one in tools)
         more = [f"- and {len(catalogue) - LISTED} more tools"] if len(catalogue) > LISTED else []
         return TypedCommand(text="\n".join([f"{HELP}\n", *lines, *more]))
+    name = line["name"] if (line := LINE.fullmatch(text)) else ""
+    if name and not tools_named(name, catalogue) and tools_named(name, every):
+        reason = f"`/{name}` calls a tool that is not allowed here. `/help` lists the commands of the allowed tools."
+        return TypedCommand(text=reason, is_error=True)
     try:
         call = parse_call(text, catalogue, others)
     except RequestError as error:
