@@ -2,7 +2,7 @@
 
 from langgraph.runtime import Runtime
 
-from packetgate.deciders.commands import read_command, read_pick
+from packetgate.deciders.commands import NOT_TYPED, read_command, read_pick
 from packetgate.gate.journal import Journal, entry_for, interrupted_writes, turn_opened
 from packetgate.state.base import new_id
 from packetgate.state.context import RoutingContext, routing_context
@@ -24,6 +24,7 @@ from packetgate.state.sections import (
     Reflection,
     Response,
     Status,
+    TypedCommand,
     check_version,
     recent_calls,
 )
@@ -53,7 +54,9 @@ async def open_packet(
     command = None
     if settings.enabled:
         command = await read_pick(prompt, offered, toolbox) or await read_command(prompt, toolbox)
-    is_new = request.is_new or (command is not None and bool(command.tool_name))
+    if command is not None and not request.takes_commands:
+        command = TypedCommand(text=NOT_TYPED, is_error=True)
+    is_new = request.is_new or not request.takes_commands or (command is not None and bool(command.tool_name))
     may_reply = not (is_new or request.attachments or _STAGE in packet.status.next_steps)
     if question is not None and may_reply:  # `ask_user` decides once whether it is a reply
         return {

@@ -5,6 +5,7 @@ from support.command_line import CommandLine, Outcome
 from support.pictures import NO_TOOL, png, shown, told
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
+from support.terminals import chatting
 
 CAT = png(shade=200)
 REFUSED = HttpError(400, "scripted is not a multimodal model")
@@ -57,10 +58,16 @@ def test_an_unusable_attachment_is_one_line(cli: CommandLine, name: str, data: b
 
 def test_in_a_chat_a_file_goes_with_the_next_message(seen: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     scripted_openai.script(NO_TOOL, "It is grey.", NO_TOOL, "Nothing.")
-    said = b"/attach none.png\n/attach cat.png\nWhat colour is it?\nTell me something about it\n"
     variables = {"OPENAI_BASE_URL": scripted_openai.base_url, "NO_PROXY": "127.0.0.1"}
-    done = seen.run("chat", "--prime", "openai:scripted", given=said, **variables)
-    assert "cat.png is attached" in done.out
-    assert "none.png" in done.err
+    with chatting(seen, "--prime", "openai:scripted", **variables) as child:
+        for text, answer in (
+            ("/attach none.png", "none.png cannot be attached"),
+            ("/attach cat.png", "cat.png is attached"),
+            ("What colour is it?", "It is grey."),
+            ("Tell me something about it", "Nothing."),
+        ):
+            child.sendline(text)
+            child.expect_exact(answer)
+            child.expect("you> ")
     assert [CAT] in [shown(scripted_openai, number) for number in range(len(scripted_openai.requests) - 1)]
     assert "attached earlier: cat.png" in told(scripted_openai)  # a question may be about it still

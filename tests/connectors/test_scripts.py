@@ -22,6 +22,25 @@ def test_end_of_input_leaves_the_question_open(cli: CommandLine) -> None:
     assert read_packet(answered.out).routing.execution_status is ToolExecutionStatus.EXECUTED
 
 
+@pytest.mark.parametrize("said", ["/write new.txt x", "/undo", "yes"])
+@pytest.mark.parametrize("args", [("ask", "-"), ("chat",)], ids=" ".join)
+def test_a_pipe_holds_neither_commands_nor_replies(cli: CommandLine, args: tuple[str, ...], said: str) -> None:
+    assert cli.run("ask", "--session", "s", "--allow-writes", WRITE).status == 3
+    done = cli.run(*args, "--session", "s", "--allow-writes", given=f"{said}\n".encode())
+    assert ("Standard input holds requests only" in done.out + done.err) is said.startswith("/")
+    assert sorted(path.name for path in cli.folder.iterdir()) == ["plan.txt", "todo.txt"]
+    cli.run("answer", "yes", "--session", "s")
+    assert (cli.folder / "notes.txt").read_text() == "hello"
+
+
+def test_a_piped_chat_switches_and_attaches_nothing(cli: CommandLine) -> None:
+    said = ("/writes on", "/attach plan.txt", WRITE, "yes", "")
+    done = cli.run("chat", "--session", "s", given="\n".join(said).encode())
+    assert done.err.count("Standard input holds requests only") == 2
+    assert "switched off" in done.out
+    assert not (cli.folder / "notes.txt").exists()
+
+
 @pytest.mark.parametrize("args", [("tools",), ("ask", "Hello")])
 def test_a_broken_pipe_is_no_error(cli: CommandLine, args: tuple[str, ...]) -> None:
     reading, writing = os.pipe()

@@ -31,7 +31,7 @@ from packetgate.connectors.terminal.reading import LineReader, file_part, is_at_
 from packetgate.connectors.terminal.screen import WAITING, LastQuestion, Terminal, selecting_model
 from packetgate.connectors.terminal.turns import ContextType, turn_request, undo_message
 from packetgate.connectors.turn import Continue, Say
-from packetgate.deciders.commands import read_command
+from packetgate.deciders.commands import NOT_TYPED, read_command
 from packetgate.graph.shared_results import result_store
 from packetgate.state.channels import TERMINAL, SwitchHints
 from packetgate.state.errors import PacketgateError, RequestError, SessionError
@@ -79,7 +79,7 @@ async def chat(
 
     Ctrl-C stops a turn, /quit or Ctrl-D leaves, /help lists the commands.
     """
-    request = turn_request(context_type, _HINTS)
+    request = turn_request(context_type, _HINTS).changed(takes_commands=sys.stdin.isatty())
     options: dict[str, Any] = {"mcp_config": mcp_config, "lite": lite, "prime": prime}
     await offer_init(settings_from(**options))
     settings = check_settings(settings_from(**options))
@@ -124,8 +124,12 @@ class _Chat:
                 return
             if name.casefold() in {"/", *COMMANDS}:
                 await _guarded(self._command(name.casefold(), argument.strip()))
-            elif text or (terminal.pending and terminal.default_reply and not self._attached):
+            elif text or (self._may_reply and terminal.default_reply and not self._attached):
                 await _guarded(self._say(text))
+
+    @property
+    def _may_reply(self) -> bool:
+        return self._terminal.pending is not None and self._request.takes_commands
 
     async def _say(self, text: str) -> None:
         terminal = self._terminal
@@ -133,8 +137,9 @@ class _Chat:
             command = await read_command(text, terminal.toolbox, [name.strip("/") for name in COMMANDS])
             if command is not None and command.is_error:
                 raise RequestError(command.text)
-        if terminal.pending is None or self._attached:
-            question_id, files = terminal.last_question.question_id(terminal.session), tuple(self._attached)
+        if not self._may_reply or self._attached:
+            shown = terminal.last_question.question_id(terminal.session)
+            question_id, files = shown if self._request.takes_commands else None, tuple(self._attached)
             self._attached.clear()
             terminal.pending = None
             await terminal.step(Say(text, self._request, question_id, files=files))
@@ -142,6 +147,8 @@ class _Chat:
             await terminal.step(reply)
 
     async def _command(self, name: str, argument: str) -> None:
+        if not self._request.takes_commands:
+            raise RequestError(NOT_TYPED)
         match name, argument:
             case "/" | "/help", "":
                 rendering.console().print(rendering.table(("", ""), COMMANDS.items()))

@@ -85,11 +85,12 @@ async def ask(
     files = tuple(file_part(file) for file in attach or ())
     text = _request_text(request)
     text = text if files else check_request(text)
-    request_data = turn_request(context_type, _SHELL_HINTS)
+    is_piped = request in {None, "-"} and not sys.stdin.isatty()
+    request_data = turn_request(context_type, _SHELL_HINTS).changed(takes_commands=not is_piped)
     if not as_json:
         await offer_init(settings_from(**options))
     return await _run_turn(
-        lambda question_id: Say(text, request_data, question_id, files=files),
+        lambda question_id: Say(text, request_data, None if is_piped else question_id, files=files),
         session_name(session),
         options,
         as_json=as_json,
