@@ -110,4 +110,5 @@ class Facts:
         rated = with_risk(call, spec, hints)
         if spec is None or (hints is None and call.traced_for == spec.digest):
             return rated
-        return rated.changed(provenance=origins_of(call.params, spec, self.sources, hints), traced_for=spec.digest)
+        traced_for = spec.digest if hints is None else ""  # a hint holds for this judgement only
+        return rated.changed(provenance=origins_of(call.params, spec, self.sources, hints), traced_for=traced_for)

@@ -50,7 +50,7 @@ from packetgate.state.routing import NO_OBJECTION, Correction, Risk, ToolCall, T
 from packetgate.state.sections import Approval, ApprovalOutcome
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.catalogue.toolbox import PausedCallError
+from packetgate.tools.catalogue.toolbox import PausedCallError, judged_definition
 from packetgate.tools.checks.checking import repair_call
 from packetgate.tools.checks.validation import check_call
 from packetgate.tools.risk.tool import confirm_read_hint
@@ -337,6 +337,7 @@ class Gate:
         try:
             call, approval = await self._permitted(call, proposal)
             spec, header = facts.catalogue[call.tool_name], facts.header
+            judged_definition.set(spec.digest)  # of this task
             by_grant = approval is not None and bool(approval.grant_id)
             if may_run(call, facts, is_approved=approval is not None, by_grant=by_grant):
                 log = CallLog(call, header, spec, approval.question_id if approval else "", journal)
@@ -428,6 +429,7 @@ class Gate:
 
         async def run_dry(call: ToolCall) -> None:
             params, session = {**call.params, "dry_run": True}, proposal.facts.header.session_id
+            judged_definition.set(catalogue[call.tool_name].digest)  # of this task
             try:
                 ends[call.call_id] = await _send(call, params, execute, session, dry_run=True)
             except Exception as error:  # noqa: BLE001  the tool's own

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -9,6 +10,9 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.routing import ToolResult
 from packetgate.state.sections import ServerHealth
 from packetgate.tools.catalogue.catalogue import Catalogue
+
+judged_definition: ContextVar[str] = ContextVar("judged_definition", default="")
+"""Digest of the definition by which the gate judged the running call. A toolbox sends it by no other definition."""
 
 
 class PausedCallError(Exception):

@@ -13,6 +13,7 @@ from packetgate.state.routing import Risk, ToolResult
 from packetgate.state.sections import ServerHealth
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.catalogue.toolbox import judged_definition
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.toolsets.servers.callers import ClientAbilities
@@ -218,6 +219,7 @@ class McpHub:
         spec = self.last_catalogue.get(tool_name)
         if spec is None:
             raise CallRefusedError(f"there is no tool {tool_name!r}", code=Code.TOOL_UNKNOWN)
+        judged = judged_definition.get() or spec.digest
         server, has_failed, preferences = self._servers[spec.server], False, self.last_catalogue.preferences
         if spec.server in self._tasks and server.state == "connecting":
             await self.wait_for_servers(spec.server)
@@ -226,7 +228,8 @@ class McpHub:
         while True:
             only_reads = spec.risk is Risk.READ and judge_call(spec, params).risk is Risk.READ
             now = (preferences.apply(one) for one in server.specs if one.name == spec.name)
-            is_current = any(one.digest == spec.digest for one in now) and (only_reads or not server.stale)
+            is_known = spec.digest == judged and any(one.digest == judged for one in now)
+            is_current = is_known and (only_reads or not server.stale)
             if server.state == "ready" and not is_current:
                 raise ServerError(
                     f"server {spec.server!r} changed its tools after this call was selected: send the request again"

@@ -3,12 +3,20 @@
 from pathlib import Path
 
 import mcp_types
+import pytest
 from fastmcp import Context
 from support import hostile_server
 from support.mcp_servers import in_process, until
 from support.proxies import Offering, Protocol, proxy_client, rules, talking
 
+from packetgate.gate.facts import Facts
+from packetgate.gate.gate import Gate
+from packetgate.gate.journal import STARTED, Entry, MemoryJournal
+from packetgate.state.context import RoutingContext
+from packetgate.state.routing import ToolCall
+from packetgate.state.sections import Header
 from packetgate.toolsets.servers.config import ServerConfig
+from packetgate.toolsets.servers.hub import McpHub
 from packetgate.toolsets.servers.opening import new_connection
 
 
@@ -56,6 +64,33 @@ async def test_a_new_required_argument_is_requested_and_not_invented(tmp_path: P
         assert result.is_error
         assert "copy_to" in result.text
         assert (talk.asked, desk.ran) == ([], [])
+
+
+@pytest.mark.parametrize("changes", [False, True])
+async def test_a_definition_that_changes_while_the_start_is_recorded_gets_no_call(*, changes: bool) -> None:
+    desk = Desk()
+
+    class SlowJournal(MemoryJournal):
+        async def record(self, *entries: Entry) -> bool:
+            if changes and any(entry.event == STARTED for entry in entries):
+                desk.offer("write_note", "text", "copy_to")
+                await desk.announce()
+                hub.maintain_servers()
+                await hub.settle()
+                assert "copy_to" in (await hub.catalogue())["desk.write_note"].parameters
+            return await super().record(*entries)
+
+    async with McpHub([desk.connection]) as hub:
+        catalogue = await hub.catalogue()
+        facts = Facts(
+            Header(), catalogue, frozenset(catalogue), settings=RoutingContext(allow_write_tools=True), words="Note it"
+        )
+        gate = Gate(SlowJournal(), hub.call)
+        waiting = await gate.propose([ToolCall(tool_name="desk.write_note", params={"text": "x"})], facts)
+        (ended,) = (await gate.run(await gate.answer(waiting, "yes"))).calls
+    assert ended.result
+    assert ("changed its tools" in str(ended.result.error)) is changes
+    assert len(desk.ran) == (0 if changes else 1)
 
 
 async def test_an_allowed_write_waits_for_the_new_list(tmp_path: Path) -> None:
