@@ -102,7 +102,7 @@ class McpHub:
         self.maintain_servers()
         await self._recall()
         known = {name for name in self._tasks if self._servers[name].remembered_specs}
-        if late := known & {self.last_catalogue[tool].server for tool in called if tool in self.last_catalogue}:
+        if late := [name for name in known if any(one.name in called for one in self._servers[name].remembered_specs)]:
             await self.wait_for_servers(*late)
             for name in late:
                 self._servers[name].remembered_specs = ()
