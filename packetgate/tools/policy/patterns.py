@@ -5,8 +5,9 @@ that are not text are compared as JSON. A pattern such as `<= 100` or `>= 0, <= 
 
 A value has a set of readings: programs read `1,000`, `https://a.example\@b.example` or `eve%b.example@a.example` in
 different ways. `may_fit` is for rules that ask or deny: any reading is enough, such as a path after `..` and `%2e` are
-resolved, or an address by its host, port and path. `fits` is for rules that allow: the value fits literally, and so do
-all its readings. For `fits`, a wildcard matches no mark of a command, such as `;` or `|`, that the pattern lacks.
+resolved, or an address by its host, port and path. What a shell would expand counts as a wildcard there. `fits` is for
+rules that allow: the value fits literally, and so do all its readings. For `fits`, a wildcard matches only letters,
+digits and a few marks of names; any other character must be in the pattern.
 """
 
 import json
@@ -41,10 +42,13 @@ _FILE = re.compile(r"file:(?://localhost(?=/)|(?=/))/*|(?!https?:|wss?:)[a-z][a-
 _SEPARATORS = re.compile(r"""[\s,;|<>()\[\]{}"'`]+""")
 _QUERY_MARKS = re.compile(r"[?&#=!]|(?<=.)(?=\b[a-z][a-z0-9+.-]*:[/\\])|^@|^[a-z-]+:(?=[a-z][a-z0-9+.-]*:)")
 """Marks before an address or a path inside another, such as the target of a redirect."""
+_HOST_START = re.compile(r"(?<=[/\\])(?=(?:[\w-]+\.)+[a-z][\w-]+(?::\d+)?(?:[/\\?#]|$))", re.IGNORECASE)
 _PLACE_MARKS = re.compile(r"[/\\@.]")
 _SECOND_PLACE = re.compile(r"[,;|]\s*\S*[/\\]|\s(?:[/\\~]|\.\.|[a-z]:[/\\])", re.IGNORECASE)
 _SECOND_ADDRESS = re.compile(r"[,;|][a-z][a-z0-9+.-]*:", re.IGNORECASE)
-_COMMAND_MARKS = re.compile(r"[;|&<>`\n]|\$[({a-z_]|%[a-z_]\w*%", re.IGNORECASE)
+_NAME_MARKS, _COMMAND_MARKS = {*"_-.%/"}, {*"=,:@+~^'\""}
+"""Characters beside letters and digits that a wildcard of an allow rule matches, and more in a command line."""
+_VARIABLE = re.compile(r"%[a-z_]\w*%", re.IGNORECASE)
 _WILD = re.compile(r"[*?\[{]")
 _COMPARISON = re.compile(r"\s*(<=|>=|<|>)\s*([-+]?\d+(?:\.\d+)?)\s*")
 _OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
@@ -52,7 +56,7 @@ _MAILBOX = re.compile(r"([^@+]+)(\+[^@]*)?@([^@?]+?)\.?(?:\?.*)?", re.DOTALL)
 _MAIL_COMMENT = re.compile(r"\([^()]*\)")
 _MAIL_ROUTES = (
     (re.compile(r"(.+)%([^%@]+)@.+"), r"\1@\2"),
-    (re.compile(r"(?:.*!)?([^!]+)!([^!@]+)@.+"), r"\2@\1"),
+    (re.compile(r"(?:.*!)?([^!]+)!([^!@]+)(?:@.+)?"), r"\2@\1"),
     (re.compile(r"@[^:]+:(.+)"), r"\1"),
     (re.compile(r"(.+@.+)@.+"), r"\1"),
 )
@@ -69,9 +73,23 @@ _COMMAND_ENDS = re.compile(r"[;|&\n()`{}]+")
 _SHELL_SPACE = re.compile(r"\$(?:ifs\b|\{ifs\})", re.IGNORECASE)
 _SHELL_MARKS = re.compile(r"\\\n|\$(?:\{\w*\}|\w+|[@*]|(?=[\"']))|[\"'\\]")
 """Matches parts that a shell removes from its words: quotes, backslashes, and variables without a value."""
+_BRACED_WORDS = re.compile(r"(?<!\S)\{([^{},\s]+(?:,[^{},\s]*)+)\}(?!\S)")
+_QUOTED = re.compile(r"\$?'(?:\\.|[^'\\])*'|\"[^\"]*\"")
+_EXPANSION = re.compile(
+    r"\$'(?:\\.|[^'\\]){0,200}'|\$\{[^{}]{0,200}\}|\$[a-z_]\w*|\$\([^()]{0,200}\)|`[^`]{0,200}`"
+    r"|\[[^\]\s/]{1,99}\]|\{[^{}\s]{0,200}[,.][^{}\s]{0,200}\}|[*?]+",
+    re.IGNORECASE,
+)
+_REDIRECTION = re.compile(r"\d*[<>]+")
+_OTHER_FOLDER = re.compile(r"(?<!\S)(?:cd|pushd)\s+([^\s;&|]+?)/?\s*(?:;|&&)(.*)", re.DOTALL)
+_WORD_START = re.compile(r"(?<=\s)(?=[\w.*])")
+_OPTIONS = r"(?: -\S*(?: (?!-)\S+)?)* "
+"""A space of a command pattern: options, each with or without a value, may be in its place."""
+_MAX_PARTIAL = 40
 _COPY_PLACE = re.compile(r"()(?:[^/\\@]*@)?([^/\\@:]{2,}):(?!//)(.*)", re.DOTALL)
 _OPTION = re.compile(r"[^\w\s]{1,3}\w[\w-]*")
 _PATTERN_PARTS = re.compile(r"\\.|\*\*|\*|[^*\\]+|\\", re.DOTALL)
+_COMMAND_PARTS = re.compile(r" +|\\.|\*\*|\*|[^*\\ ]+|\\", re.DOTALL)
 _AUTHORITIES = tuple(re.compile(rf"()?[/\\]*([^{end}]*)(.*)", re.DOTALL) for end in (r"/\\?#", "/?#", "/"))
 """An authority as WHATWG's URL standard, RFC 3986, and programs that look only for a slash read it."""
 _SCHEME = re.compile(r"([a-z*][a-z0-9+.*-]*):(.*)", re.DOTALL)
@@ -103,13 +121,13 @@ def may_fit(value: Any, pattern: str) -> bool:
     pattern = _without_dot(_plain(_expand_home(pattern)))
     whole, site = _compiled(pattern), _site_of_pattern(pattern)
     folder = pattern.removesuffix(_FOLDER) if pattern.endswith(_FOLDER) and pattern != _FOLDER else None
-    is_command = " " in pattern and "://" not in pattern
+    command = _compiled_command(pattern) if " " in pattern and "://" not in pattern else None
     return any(
         whole.fullmatch(form)
         or (folder and _compiled(folder).fullmatch(form))
         or (site and any(address.matches(site) for address in _sites_in(form)))
         or (site is None and "/" in pattern and _globs_overlap(form, pattern))
-        or (is_command and any(map(whole.fullmatch, _commands_in(form))))
+        or (command and any(map(command.fullmatch, _commands_in(form))))
         for text in _texts(value)
         for form in _forms(text)
     )
@@ -164,11 +182,13 @@ def _fits_literally(value: Any, pattern: str) -> bool:
         return _is_at_site(text, pattern)
     if _MAILBOX_PATTERN.fullmatch(pattern):
         return _PLAIN_MAILBOX.fullmatch(text) is not None
-    if "@" in pattern:
-        return {*' \n,;<>()"'} & {*text} <= {*pattern} and text.count("@") == pattern.count("@")
-    marks = {mark[0] for mark in _COMMAND_MARKS.finditer(text)}
+    literal = "".join(part for part in _PATTERN_PARTS.findall(pattern) if part not in ("*", "**"))
+    readings = "".join(f"{form}{unicodedata.normalize('NFKC', form)}" for form in _decoded(text))
+    marks = {char for char in readings if unicodedata.category(char)[0] not in "LMN"}
     return (
-        all(mark in pattern for mark in marks)
+        marks <= {*literal} | _NAME_MARKS | (_COMMAND_MARKS if " " in pattern else set())
+        and ("@" not in pattern or text.count("@") == pattern.count("@"))
+        and _VARIABLE.search(text) is None
         and _SECOND_PLACE.search(text) is None
         and ("/" not in pattern or _stays_below(text, pattern))
     )
@@ -306,9 +326,10 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
     yield text
     if isinstance(value, str) and len(text) <= _MAX_PATH:
         for form in dict.fromkeys(_decoded(text)):
-            readings = {form, _MAIL_COMMENT.sub("", form), _as_shell(form)}
+            readings = {form, _MAIL_COMMENT.sub("", form), _as_shell(form), _as_expanded(form)}
             for word in {word for reading in readings for word in _SEPARATORS.split(reading)}:
-                parts = dict.fromkeys([word, *_QUERY_MARKS.split(word), *word.split(":")])
+                inner = (word[at.start() :] for at in _HOST_START.finditer(word)) if "://" in word else ()
+                parts = dict.fromkeys([word, *_QUERY_MARKS.split(word), *word.split(":"), *inner])
                 yield from (part for part in parts if part != text and _PLACE_MARKS.search(part))
                 yield from _option_values(word)
 
@@ -357,19 +378,29 @@ def _commands_in(text: str) -> Iterator[str]:
     Any word may be a program's name: many programs run the rest of their line, or a part of it. More words may follow:
     `xargs` adds them.
     """
-    words = _as_shell(text)
-    for command in {words, *_COMMAND_ENDS.split(words.replace("\n", ";"))}:
-        line = " ".join(command.split())
-        while line:
-            program, space, rest = line.partition(" ")
-            for name in {program, program.rpartition("/")[2]}:
-                yield from (f"{name}{space}{rest}", f"{name}{space}{rest} ")
-            line = rest
+    for words in {_as_shell(text), _as_expanded(text)}:
+        for command in {words, *_COMMAND_ENDS.split(words.replace("\n", ";"))}:
+            first = line = " ".join(command.split())
+            while line:
+                program, space, rest = line.partition(" ")
+                for name in {program, program.rpartition("/")[2]}:
+                    if line is first or name.strip("*"):  # else each `$x` could be any program
+                        yield from (f"{name}{space}{rest}", f"{name}{space}{rest} ")
+                line = rest
 
 
 def _as_shell(text: str) -> str:
     """Return a text as a shell reads its words."""
     return _SHELL_MARKS.sub("", _SHELL_SPACE.sub(" ", text))
+
+
+def _as_expanded(text: str) -> str:
+    """Return a text as a shell may expand it, with `*` in place of what is only known when it runs."""
+    text = _BRACED_WORDS.sub(lambda match: match[1].replace(",", " "), os.path.expandvars(text))
+    text = _QUOTED.sub(lambda quoted: re.sub(r"\s", "_", quoted[0]), text)
+    text = _REDIRECTION.sub(" ", _EXPANSION.sub("*", text))
+    moved = _OTHER_FOLDER.search(text)
+    return _as_shell(f"{text};{_WORD_START.sub(lambda _: f'{moved[1]}/', moved[2])}" if moved else text)
 
 
 def _resolve_links(path: str) -> str:
@@ -400,6 +431,22 @@ def _decoded(text: str) -> list[str]:
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(map(_regex, _PATTERN_PARTS.findall(pattern))), re.DOTALL)
+
+
+@lru_cache(maxsize=1024)
+def _compiled_command(pattern: str) -> re.Pattern[str]:
+    """Return the pattern of a command line, which may have options between its words, and `*` for what is unknown."""
+    return re.compile("".join(map(_command_regex, _COMMAND_PARTS.findall(pattern))), re.DOTALL)
+
+
+def _command_regex(word: str) -> str:
+    if word.isspace():
+        return _OPTIONS
+    if word[0] in "*\\" or len(word) > _MAX_PARTIAL:
+        return _regex(word)
+    cuts = range(len(word) + 1)
+    starts, ends = "|".join(re.escape(word[:at]) for at in cuts), "|".join(re.escape(word[at:]) for at in cuts)
+    return rf"(?:{re.escape(word)}|(?:{starts})\*(?:\S*\*)?(?:{ends}))"
 
 
 def _regex(part: str) -> str:

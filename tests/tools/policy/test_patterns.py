@@ -137,6 +137,10 @@ READINGS: dict[str, list[tuple[Any, str]]] = {
             for text in ("\\@bad.example/a", "#@bad.example/a")
         ),
         *(
+            (f"https://shop.example/{text}", "https://bad.example/**")
+            for text in ("bad.example/a", "get/http/bad.example", "a?b=1&c=bad.example/a", "x/bad.example:443/a")
+        ),
+        *(
             (text, "https://bad.example/**")
             for text in ("git@bad.example:a/b.git", "bad.example:a/b", "https:bad.example/a")
         ),
@@ -185,6 +189,7 @@ READINGS: dict[str, list[tuple[Any, str]]] = {
                 "find . -exec dd if={} +",
                 ">log dd if=a",
                 "while ssh host 'dd if=a'; do :; done",
+                *("e$'\\x63'ho; d$'\\x64' if=a", "{dd,if=a}", "/bin/d[a-d] if=a", "a=d; $a$a if=a", "${A:-dd} if=a"),
                 *("ls | xargs dd", "ls|xargs -0 /bin/dd", "$'dd' if=a", "d$@d if=a", "d${x}d if=a", "d\\\nd if=a"),
             ),
         )
@@ -200,6 +205,14 @@ READINGS: dict[str, list[tuple[Any, str]]] = {
         *((value, "private/**") for value in ("p\\rivate/a", ["sh", "-c", "cat 'private'/a"], "cat${IFS}'private'/a")),
         ("cat 'my private'/a", "my private/**"),
         ("g\\it pu''sh", "git push **"),
+        ("git -C . push", "git push **"),
+        ("git -c user.name='A B' --no-pager push b", "git push **"),
+        ("aws --profile=p s3 -d rm a", "aws s3 rm **"),
+        ("git pus? b", "git push **"),
+        ("svc {push,pull} a", "svc push **"),
+        ("wc < private/a", "wc private/**"),
+        ("cd private && wc -l a", "wc private/**"),
+        ("wc $X/a", "private/**"),
         ("curl https://b'ad'.example/a", "https://bad.example/**"),
     ],
 }
@@ -216,8 +229,14 @@ def test_any_reading_is_denied(value: Any, pattern: str):
     [
         ("3.14", ">= 100"),
         ("1,5", ">= 100"),
-        ("https://bad.example/shop.example", "https://shop.example/**"),
+        ("https://bad.example/shop.example.html", "https://shop.example/**"),
         ("add it", "dd **"),
+        ("ls *.txt", "dd **"),
+        ("echo $UNKNOWN_NAME", "dd **"),
+        ("cat {a,b}.txt", "dd **"),
+        ("git -C . status", "git push **"),
+        ("git log --grep push", "git push **"),
+        ("cd open && wc -l a", "wc private/**"),
         ("xargs add", "dd **"),
         ("it's private", "private/**"),
         ("cat a'private'/b", "private/**"),
@@ -258,6 +277,16 @@ def test_other_readings_are_not_denied(value: Any, pattern: str):
         ("notes/.'.'/b", "notes/**"),
         ("git@shop.example:../a", "git@shop.example:**"),
         ("git status $IFS", "git *"),
+        ("git log $'\\x2d-output=a'", "git *"),
+        ("git add {a,b}", "git *"),
+        ("git add a?", "git *"),
+        ("topic/a:main", "topic/*"),
+        ("topic/a+main", "topic/*"),
+        ("tmp_a, users", "tmp_*"),
+        ("tmp_a JOIN users", "tmp_*"),
+        ("tmp_a%20JOIN", "tmp_*"),
+        ("bad.example\u2100.shop.example", "*.shop.example"),
+        ("notes/%TEMP%", "notes/*"),
     ],
 )
 def test_a_value_with_another_reading_is_not_allowed(value: Any, pattern: str):
@@ -273,6 +302,9 @@ def test_a_value_with_another_reading_is_not_allowed(value: Any, pattern: str):
         ("s3://bucket/a/b", "s3://bucket/**"),
         ("git@shop.example:a/b.git", "git@shop.example:a/*"),
         ("notes/100%.txt", "notes/*"),
+        ("notes/\u00dc_\u0928\u093f-2.b", "notes/*"),
+        ("git log --since=2024-01-01 'a b'", "git log *"),
+        ("pkg==1.2", "pkg==*"),
     ],
 )
 def test_a_value_with_one_reading_is_allowed(value: Any, pattern: str):
