@@ -41,7 +41,7 @@ _CLOSED = STOP_WORDS | WORDS["clauses"] | _KINDS.keys()
 _VERB_STEMS = frozenset(map(stem_of, SURE_VERBS))
 _PLACE = r"d{0,2}n*[tv]++n*"
 _ORDER = re.compile(
-    rf"w*V(?:c{{1,3}}|[tv]?(?:on*|{_PLACE}|d{{0,2}}n+|d{{1,2}}n*c{{1,3}}))"  # "send it", "send Ann the report"
+    rf"w*V(?:c{{1,3}}|[tv]?(?:on*|{_PLACE}|d{{0,2}}n+|d{{1,2}}c{{1,3}}n*))"  # "send it", "send Ann the report"
     rf"(?:p(?:o|{_PLACE}|d{{0,2}}n+(?:c{{1,3}})?)"  # "to Ann", "on 3 May", "with subject Lunch"
     r"|m(?:[tv]|d?c{1,3})|id?c{1,3}|v)*"  # "called a.txt", "about the party"
     r"[aw]*"
@@ -150,6 +150,8 @@ def _kinds_in(masked: str, call: ToolCall, values: list[_Leaf]) -> Iterator[str]
             word.isalpha()
             and word not in _CLOSED
             and stem_of(word) not in _VERB_STEMS
+            and word not in WORDS["times"]
+            and (not word.endswith("ly") or word in WORDS["frequencies"])
             and any(content in text for text in contents)
         ):
             kind = _CONTENT
