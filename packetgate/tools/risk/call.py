@@ -8,17 +8,26 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote_plus, urlsplit
 
+from packetgate.state.origins import ArgumentRole
 from packetgate.state.printing import printable
 from packetgate.state.routing import Risk, ToolCall
-from packetgate.tools.risk.command_lines import is_queried, only_reads
+from packetgate.tools.risk.command_lines import is_queried, only_reads, program_in
 from packetgate.tools.risk.parameter_kinds import SAVE_NAMES, Kind, parameter_kinds, word_lists
 from packetgate.tools.risk.request_paths import names_change
-from packetgate.tools.risk.sql import UNREADABLE, change_in, looks_like_sql, only_queries, risk_of_sql
+from packetgate.tools.risk.sql import (
+    UNREADABLE,
+    change_in,
+    looks_like_sql,
+    names_language,
+    only_queries,
+    risk_of_sql,
+)
 from packetgate.tools.spec.tool_spec import CallHints, ToolSpec
+from packetgate.tools.text.roles import is_id, role_of
 from packetgate.tools.text.values import is_address
 from packetgate.tools.text.verbs import POSSIBLE_CHANGES, READ_VERBS, SENDING_VERBS, SURE_CHANGES, verb_kind
 from packetgate.tools.text.words import words_of
@@ -39,6 +48,8 @@ _OPTION_WORD = re.compile(r"--?[a-z][\w-]+")
 _PATH = re.compile(r"(?:[/~\\]|\.{1,2}[/\\]|[a-z]:[/\\])\S.*|\S(?:.*\S)?\.[a-z]\w{0,5}", re.IGNORECASE)
 _FILE_NAME = re.compile(r"(?!.*://).*\.[a-z]\w{0,5}", re.IGNORECASE)
 _METHOD = re.compile(r"[a-z]\w*(?:\.[a-z]\w*)*")
+_PROTOCOL_LINE = re.compile(r"\r\n(?:\S+ )?[A-Z]{3,}\b")  # as in `A2 EXPUNGE`
+_PROPERTIES = re.compile(r";\s*([\w.]+)\s*=")
 _WRITE_MODE = re.compile(r"[wax][bt]?\+?[bt]?|r[bt]?\+[bt]?")
 _CODE = re.compile(
     r"__\w+__\s*[.(\[]|\bos\s*\.\s*(?:exec|popen|spawn|system)|\bsubprocess\s*\.|!!python/", re.IGNORECASE
@@ -179,8 +190,8 @@ def _is_query_call(params: Mapping[str, Any], kinds: Mapping[str, Kind]) -> bool
 def _reasons_in(
     spec: ToolSpec, params: Mapping[str, Any], values: Mapping[str, list[_NamedValue]], kinds: Mapping[str, Kind]
 ) -> Iterator[_Reason]:
-    # a call that names an address sends its body there
-    is_sent = any(value and _WORDS["addresses"] & {*words_of(name)} for name, value in params.items())
+    # a call that names an address or a topic sends its body there
+    is_sent = any(value and _WORDS["sends"] & {*words_of(name)} for name, value in params.items())
     for value in chain.from_iterable(values.values()):
         name = quoted(value.name)
         if value.name.strip().casefold() in _WORDS["operators"]:
@@ -201,6 +212,8 @@ def _named_values(name: str, value: Any) -> Iterator[_NamedValue]:
     waiting: list[tuple[str, Any, frozenset[str]]] = [(name, value, frozenset())]
     while waiting:
         name, value, outer_words = waiting.pop()
+        if name.startswith("$"):  # a comparison with a value of the field outside, which is data
+            outer_words = frozenset[str]()
         words = outer_words | {*words_of(name)}
         yield _NamedValue(name, value, words)
         inner: list[tuple[str, Any, frozenset[str]]] = []
@@ -211,8 +224,9 @@ def _named_values(name: str, value: Any) -> Iterator[_NamedValue]:
         elif isinstance(value, Mapping):
             inner = [(str(key), part, words) for key, part in value.items()]
         elif isinstance(value, list):
-            is_command = _WORDS["command_lines"] & {*words_of(name)} and all(isinstance(part, str) for part in value)
-            texts = dict.fromkeys([" ".join(value), shlex.join(value)]) if is_command else ()
+            scalars = [str(part) for part in value if not isinstance(part, dict | list)]
+            is_command = _WORDS["command_lines"] & {*words_of(name)} and len(scalars) == len(value)
+            texts = dict.fromkeys([" ".join(scalars), shlex.join(scalars)])
             inner = [(name, part, outer_words) for part in (texts if is_command else value)]
         waiting += reversed(inner)
 
@@ -236,9 +250,18 @@ def _text_reasons(spec: ToolSpec, value: _NamedValue, kind: Kind | Literal[""], 
     quotation = f"its `{name}` says `{quoted(text)}`"
     if _is_changing_value(plain, text, value.words, is_sent=is_sent):
         yield _Reason(Risk.WRITE, quotation)
-    if not is_sql and (description := change_in(text, _languages_of(spec))):
+    is_named = names_language(value.words) or (
+        bool(value.words & _WORDS["queries"]) and names_language(_languages_of(spec))
+    )
+    if not is_sql and (description := change_in(text, _languages_of(spec), is_named=is_named)):
         yield _Reason(Risk.WRITE, f"its `{name}` is {description}")
-    is_line = bool(value.words & _WORDS["command_lines"] or ("query" in value.words and is_queried(spec.upstream_name)))
+    if "\n" in text.strip().replace("\r", "\n") and _is_one_line(value):
+        yield _Reason(Risk.WRITE, f"its `{name}` has a second line")
+    if plain.startswith("jdbc:") and (unknown := {*_PROPERTIES.findall(plain)} - _WORDS["connection"]):
+        yield _Reason(Risk.EXECUTE, f"its `{name}` sets `{min(unknown)}`")
+    program = f"{spec.server} {spec.upstream_name}"
+    lines = _WORDS["lines"] if program_in(spec.server) or program_in(spec.upstream_name) else frozenset()
+    is_line = bool(value.words & (_WORDS["command_lines"] | lines) or ("query" in value.words and is_queried(program)))
     if _contains_code(plain, value.words) or (is_line and _is_changing_line(spec, value, plain)):
         yield _Reason(Risk.EXECUTE, quotation)
 
@@ -247,16 +270,26 @@ def _is_changing_line(spec: ToolSpec, value: _NamedValue, plain: str) -> bool:
     """Return whether a command line may do more than read: as far as its program is known, or by its words."""
     parts = unicodedata.normalize("NFKC", value.value[:_MAX_CHARS]).split()
     is_request = any("://" in part and names_change(part, frozenset()) for part in parts)
-    if "\n" in value.value.strip() or is_request or {*plain.split()} & _WORDS["methods"]:
+    if "\n" in value.value.strip() or is_request:
         return True
     try:
-        reads = {only_reads(spec.upstream_name, one) for one in (parts, shlex.split(value.value[:_MAX_CHARS]))}
+        lines = (parts, shlex.split(value.value[:_MAX_CHARS]))
+        reads = {only_reads(spec.server, spec.upstream_name, one) for one in lines}
     except ValueError:  # quotes that do not end
         return True
     if None in reads:
         is_command = bool(value.words & _WORDS["commands"])
-        return _is_other_program(spec, value) or _is_changing_command(plain, is_command=is_command)
+        is_request = bool({*plain.split()} & _WORDS["methods"])
+        return is_request or _is_other_program(spec, value) or _is_changing_command(plain, is_command=is_command)
     return False in reads
+
+
+def _is_one_line(value: _NamedValue) -> bool:
+    """Return whether a second line may be a second command: in an id, a path or an address, or as a protocol has it."""
+    if {*words_of(value.name)} & (_WORDS["addresses"] | _WORDS["places"]) or is_id(value.name):
+        return True
+    is_text = role_of([value.name], {}, "") is ArgumentRole.PAYLOAD
+    return not is_text and _PROTOCOL_LINE.search(value.value.strip()) is not None
 
 
 def _is_other_program(spec: ToolSpec, value: _NamedValue) -> bool:
@@ -294,9 +327,13 @@ def _is_changing_value(plain: str, text: str, words: frozenset[str], *, is_sent:
         return True
     if _REQUEST_LINE.match(plain) or (words & (_WORDS["addresses"] | _WORDS["places"]) and names_change(text, words)):
         return True
-    if words & _WORDS["calls"] and _METHOD.fullmatch(plain):
-        method = words_of(unicodedata.normalize("NFKC", text).strip().rpartition(".")[2])
-        if verb_kind("".join(method[:1])) in SURE_CHANGES:
+    if words & _WORDS["filters"]:
+        return False  # the value of a field that is searched
+    known = words_of(unicodedata.normalize("NFKC", text).strip().rpartition(".")[2])
+    if known and _METHOD.fullmatch(plain):
+        is_method = bool(words & (_WORDS["calls"] | _WORDS["actions"])) and _is_changing_method(known)
+        is_mode = bool(words & _WORDS["modes"]) or any(word.endswith("mode") for word in words)
+        if is_method or (is_mode and _WORDS["sets"].intersection(known)):  # `ack_requeue_false`
             return True
     if plain in ("on", "off") and words & (_WORDS["turns"] | _WORDS["actions"]):
         return True
@@ -307,6 +344,14 @@ def _is_changing_value(plain: str, text: str, words: frozenset[str], *, is_sent:
         return True
     is_action = bool(words & _WORDS["actions"]) and first in _WORDS["orders"] and verb_kind(first) in POSSIBLE_CHANGES
     return bool(words & (_WORDS["actions"] | _WORDS["modes"])) and (_is_changing_verb(first) or is_action)
+
+
+def _is_changing_method(words: list[str]) -> bool:
+    """Return whether the first verb of a name such as `eth_sendRaw`, or its end, says that it changes something."""
+    first, *others = words
+    later = [verb_kind(word) for word, after in pairwise([*others, ""]) if after not in ("number", "count")]
+    kind = next((kind for kind in (verb_kind(first), *later) if kind in {"reads", "changes"}), "")
+    return verb_kind(first) in SURE_CHANGES or kind == "changes" or (not kind and words[-1] in ("on", "off"))
 
 
 def _is_changing_verb(verb: str) -> bool:
@@ -320,8 +365,9 @@ def _name_changes(name: str, value: Any, *, is_sent: bool) -> bool:
     switch, word_set = _switch_value(value), {*words}
     if switch is False:
         is_kept = words[-1] == "only" and words[-2:-1] != [] and words[-2] in _WORDS["only"] | _WORDS["rehearsals"]
+        is_taken = len(words) > 1 and words[0] in _WORDS["keeps"]
         is_negated = words[0] in _WORDS["negations"] and any(verb_kind(word) in SURE_CHANGES for word in words[1:])
-        return is_kept or is_negated or bool(word_set & _WORDS["rehearsals"])
+        return is_kept or is_taken or is_negated or bool(word_set & _WORDS["rehearsals"])
     if switch:
         verbs = (word.removeprefix("auto") for word in words)
         verb = next((verb for verb in verbs if verb and verb not in _WORDS["leading"]), "")
@@ -330,6 +376,8 @@ def _name_changes(name: str, value: Any, *, is_sent: bool) -> bool:
         return True
     if words[-2:-1] == ["to"] and verb_kind(words[-1]) in SURE_CHANGES and words[-1] not in _WORDS["about_answer"]:
         return True  # `labels_to_add`
+    if words[0] == "set" and len(words) > 1 and words[-1] not in _WORDS["about_set"] and not isinstance(value, list):
+        return True  # `set_temperature`
     # `deleteRange`, `save_to`
     if isinstance(value, list) and len(words) == 2 and words[0] in _WORDS["lists"]:
         return True

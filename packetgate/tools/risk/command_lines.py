@@ -9,7 +9,7 @@ from typing import NamedTuple
 from packetgate.tools.text.words import words_of
 
 _STORED: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-_AROUND = frozenset("cli cmd command exec execute invoke query read readonly run safe shell tool".split())
+_AROUND = frozenset("cli cmd command exec execute invoke mcp query read readonly run safe server shell tool".split())
 """Words of a tool's name beside the name of its program."""
 
 
@@ -48,7 +48,7 @@ class Program(NamedTuple):
         if self.script:
             # a script in quotes that no shell removed is an error
             return all(one.startswith("'") or self.script.fullmatch(one) for one in scripts or words[:1])
-        return self._allows_words(words)
+        return self._allows_words(words, lists="--list" in parts)
 
     def _takes_value(self, option: str) -> bool | None:
         """Return whether the next word is the option's value; None if the option is not one of a read."""
@@ -70,13 +70,13 @@ class Program(NamedTuple):
                 return None
         return False
 
-    def _allows_words(self, words: Sequence[str]) -> bool:
+    def _allows_words(self, words: Sequence[str], *, lists: bool) -> bool:
         if self.words is not None:
             return self.words.fullmatch("/".join(words)) is not None
         if not words or not (self.reads or self.bare):
             return True
         first = {words[0], "/".join(words[:2])}
-        return bool(first & self.reads) or (len(words) == 1 and words[0] in self.bare)
+        return bool(first & self.reads) or (words[0] in self.bare and (len(words) == 1 or lists))
 
 
 def _program(name: str) -> Program:
@@ -90,23 +90,33 @@ def _program(name: str) -> Program:
 PROGRAMS = {name: _program(name) for name in _STORED if name != "every"}
 
 
-def only_reads(tool: str, parts: Sequence[str]) -> bool | None:
+def only_reads(server: str, tool: str, parts: Sequence[str]) -> bool | None:
     """Return whether a command line only reads; None if its program is not known.
 
-    The program is named by the tool (`git`, `run_git`, or `git_log` with a subcommand), or by the command line.
+    The program is named by the server, by the tool (`git`, `run_git`, or `git_log` with a subcommand), or by the line.
     """
     folder, _, first = parts[0].rpartition("/") if parts else ("", "", "")
     first = first if folder in ("", "/bin", "/usr/bin") else ""
-    words = words_of(tool)
-    at = next((at for at, word in enumerate(words) if word in PROGRAMS), None)
-    if at is not None and _AROUND.issuperset(words[:at]):
-        program = PROGRAMS[words[at]]
-        subcommands = [word for word in words[at + 1 :] if word not in _AROUND]
+    of_server, of_tool = program_in(server), program_in(tool)
+    if name := of_server or of_tool:
+        program, words = PROGRAMS[name], words_of(tool)
+        after = words[words.index(name) + 1 :] if name in words else words
+        subcommands = [word for word in after if word not in _AROUND]
+        line = parts[first == name :]
         if not subcommands or (program.reads | program.bare) & {subcommands[0], "/".join(subcommands[:2])}:
-            return program.only_reads([*subcommands, *parts[first == words[at] :]])
+            return program.only_reads([*subcommands, *line]) or bool(of_server and program.only_reads(line))
+        if of_server:
+            return program.only_reads(line)
     return PROGRAMS[first].only_reads(parts[1:]) if first in PROGRAMS else None
 
 
-def is_queried(tool: str) -> bool:
-    """Return whether a query of a tool is a command line of its program."""
-    return any(word in PROGRAMS and PROGRAMS[word].queried for word in words_of(tool))
+def program_in(name: str) -> str:
+    """Return the well-known program that the name of a server or tool names first, or an empty string."""
+    words = words_of(name)
+    at = next((at for at, word in enumerate(words) if word in PROGRAMS), len(words))
+    return "".join(words[at : at + 1]) if _AROUND.issuperset(words[:at]) else ""
+
+
+def is_queried(name: str) -> bool:
+    """Return whether a query of a server or tool is a command line of its program."""
+    return any(word in PROGRAMS and PROGRAMS[word].queried for word in words_of(name))

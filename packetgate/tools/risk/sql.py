@@ -45,6 +45,7 @@ _COMMENT_END = re.compile(r"(?:\*/|\n)\s*")
 _EXPLAIN = re.compile(r"^\s*explain\s+(?:query\s+plan\s+)?(?=(?:select|with)\b)", re.IGNORECASE)
 
 _PLAIN_FUNCTIONS = word_lists("sql")["plain_functions"]
+_DEFINED = word_lists("definitions")
 _PIPED, _ABOUT_ANSWER = word_lists("pipelines"), word_lists("arguments")["about_answer"]
 _COMMENTS = re.compile(r"(?:#|//)[^\n]*|/\*.*?\*/", re.DOTALL)
 _PIPELINE = "a pipeline that changes, stores or sends its result"
@@ -66,7 +67,7 @@ _LANGUAGES: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
             r"|\b(?:add|clear|copy|create|drop|move)\s+(?:silent\s+)?(?:(?:all|default|named)\b|graph\s*<)"
             r"|\bload\s+(?:silent\s+)?<",
         ),
-        ("Flux that stores or sends its result", r"", r"(?:\|>\s*(?:\w+\.)*(?:to|post)|\bhttp\.post)\s*\("),
+        ("Flux that stores or sends its result", r"", r"(?:\|>\s*(?:\w+\.\w+|to|post)|\bhttp\.post)\s*\("),
         ("IMAP that changes flags", r"", r"(?:^|\s)[+-]flags\S*\s+[(\\]|^\\(?:answered|deleted|draft|flagged|seen)$"),
         (
             "InfluxQL that changes the database",
@@ -102,7 +103,23 @@ _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"')
 _DELETING_STAGE = re.compile(r"(?:^|\s)\|\s*(?:delete|dump|script)\b", re.IGNORECASE)
 _STAGE = re.compile(r"[|\[]\s*([a-z_]*)", re.IGNORECASE)
 _DOT_COMMAND = re.compile(r"^\s*\.([a-z]+)(?=[\w-]*\s+\S)", re.IGNORECASE | re.MULTILINE)
-_CHAIN = re.compile(r"\s*(?:db|g)\s*\.")
+_CHAIN = re.compile(r"\s*(?:db|g|r|(?-i:[A-Z]\w*))\s*\.")
+_SHOWS = re.compile(r"\s*show\s[^;]*;?\s*", re.IGNORECASE)
+_VERBS = "alter|create|delete|drop|erase|exec(?:ute)?|grant|insert|merge|remove|revoke|set|truncate|update|upsert"
+_CHANGING = rf"{_VERBS}|call(?!\s+db\.)|replace(?!\s*\()"
+_CAPITALS = rf"{_VERBS.upper()}|CALL(?!\s+(?i:db)\.)|REPLACE(?!\s*\()"
+_OBJECT = r"(?=\s*[({<]|\s+[^\s=<>!,;)|&+*/-])"
+"""What a statement changes; a word without it is a name."""
+_CHANGE = re.compile(rf"(?<![\w:/#?$@.%|])(?<!\|\s)(?:{_CHANGING}){_OBJECT}", re.IGNORECASE)
+_BEGINS_QUERY = re.compile(
+    r"\s*(?:(?:for\s+\$?\w+\s+in|let\s+\$?\w+\s*:?=|select|with\s+\w+\s*(?:as\b|:=))"
+    rf"|(?-i:(?:{_CAPITALS})\s+(?:[A-Z]{{2,}}\b|[\w`\"]+[.:(])))",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(rf"(?:[(;{{]\s*(?:{_CHANGING})|(?<!\|)(?<!\|\s)\b(?-i:{_CAPITALS})){_OBJECT}", re.IGNORECASE)
+_STATEMENT_NAME = re.compile(
+    r"\bAS (alter|create|delete|drop|exec(?:ute)?|insert|kill|merge|shutdown|update)\b", re.IGNORECASE
+)
 _METHOD = re.compile(r"\.\s*(\w+)\s*\(|[\"'](\$(?:out|merge|function|where|accumulator))\b")
 
 
@@ -147,8 +164,10 @@ def risk_of_sql(text: str) -> tuple[Risk, str]:
         return Risk.EXECUTE, _NOT_READ
     if "/*!" in text or "/*+" in text:  # MySQL executes such comments
         return Risk.EXECUTE, "SQL with instructions in comments"
+    if _SHOWS.fullmatch(text):
+        return Risk.READ, "a description"
     judged = [_risk_in(_EXPLAIN.sub("", text), dialect) for dialect in _DIALECTS]
-    known = [one for one in judged if one is not None]
+    known = [one for one in judged if one is not None] or [*filter(None, [_risk_in(text, "tsql")])]
     if not known or ("\\" in text and len(known) < len(judged)):  # the dialects differ in where a string ends
         return Risk.EXECUTE, _NOT_PARSED
     return max(known, key=lambda one: one[0].severity)
@@ -161,17 +180,29 @@ def only_queries(text: str) -> bool:
     return is_query and _MORE_THAN_QUERY.search(_QUERY.sub("", plain, count=1)) is None
 
 
-def change_in(text: str, languages: frozenset[str] = frozenset()) -> str:
+def names_language(words: frozenset[str]) -> bool:
+    """Return whether words of a parameter or a tool name a query language with statements that change something."""
+    names = {word for word in words if word.endswith(("ql", "xquery")) or word in _DEFINED["languages"]}
+    return bool(names - _DEFINED["searches"] - {"graphql", "gql"}) and not words >= {"graph", "ql"}
+
+
+def change_in(text: str, languages: frozenset[str] = frozenset(), *, is_named: bool = False) -> str:
     """Return the description of a change in another query language, or an empty string.
 
     `languages` are words of the tool. Of a language that they name, only known statements are reads. The languages
-    differ in their comments, so a text is read with and without them.
+    differ in their comments, so a text is read with and without them. If the text is surely in some language
+    (`is_named`), any word of a change outside its strings counts; otherwise, if it begins like a query, such a word in
+    capital letters or at the start of a clause.
     """
     text = text[:_MAX_CHARS]
     bare = _COMMENTS.sub(" ", text).lstrip()
     for what, (begins, changes) in _LANGUAGES.items():
         if begins.match(bare) and (changes.search(text) or changes.search(bare)):
             return what
+    may_hide = _MAY_HIDE.search(text.replace("://", ":"))
+    for plain in (text, bare) if may_hide else (_STRINGS.sub("0", text),):
+        if word := _CHANGE.search(plain) if is_named else _BEGINS_QUERY.match(plain) and _CLAUSE.search(plain):
+            return f"a query with `{word[0].strip('({; ')}`"
     for line in text.splitlines():
         at = _DELETING_STAGE.search(line)
         if at and (not at.start() or "=" in line[: at.start()]):
@@ -230,7 +261,11 @@ def _risk_of_statement(statement: object) -> tuple[Risk, str]:
         return risk, f"`{inner.key.upper()}` within a query"
     if isinstance(statement, exp.Describe) and statement.args.get("style"):
         return Risk.EXECUTE, "`EXPLAIN` with options"
-    return (Risk.EXECUTE, function) if function else (Risk.READ, "one query")
+    if function:
+        return Risk.EXECUTE, function
+    # `SELECT 1 DELETE FROM a` is parsed as a name, and is two statements for some systems
+    second = _STATEMENT_NAME.search(_STRINGS.sub("0", statement.sql(comments=False)))
+    return (Risk.EXECUTE, f"`{second[1]}` within a query") if second else (Risk.READ, "one query")
 
 
 def _unknown_function(statement: "exp.Expression") -> str:

@@ -102,6 +102,27 @@ CHANGES: dict[str, dict[str, Any]] = {
     "SPARQL that loads": {"query": "LOAD SILENT <http://x.example/a.ttl>"},
     "Flux that sends": {"query": 'from(bucket: "a") |> map(fn: (r) => http.post(url: "http://x.example"))'},
     "a setting of SQLite": {"sql": "PRAGMA journal_mode(OFF)"},
+    "a second statement that a parser takes for a name": {"sql": "SELECT 1 DELETE FROM carts"},
+    "a loop that changes": {"query": "FOR c IN carts UPDATE c WITH {open: false} IN carts"},
+    "a change within a query": {"query": "select (insert Cart { size := 3 })"},
+    "a second statement": {"query": "SELECT * FROM cart; REMOVE TABLE cart"},
+    "a statement in capitals": {"query": "DELETE VERTEX Cart WHERE size = 3"},
+    "a change in a named language": {"xquery": "replace value of node //cart[1]/size with 4"},
+    "a change behind a comment": {"aql": "FOR c IN carts // '\nREMOVE c IN carts //'"},
+    "a chain of a collection": {"query": 'Cart.byId("7")!.delete()'},
+    "a chain of a table": {"query": "r.table('carts').get(7).delete()"},
+    "Flux of a package": {"query": 'from(bucket: "a") |> mail.wideTo(bucket: "b")'},
+    "a method behind a prefix": {"method": "shop_addCart"},
+    "a method whose second word changes": {"method": "carts.bulkRemove"},
+    "a method that switches off": {"operation": "vmPowerOff"},
+    "a mode that takes messages": {"ackMode": "auto_ack"},
+    "what is set": {"set_volume": 3},
+    "what is not left": {"leave_on_server": False},
+    "a second line of a path": {"path": "carts\nDELE a"},
+    "a command of a protocol": {"criteria": "ALL\r\nA7 EXPUNGE"},
+    "a property that runs": {"url": "jdbc:h2:mem:carts;INIT=RUNSCRIPT FROM 'a.sql'"},
+    "a command to a device": {"url": "http://192.0.2.7/cm?cmnd=Dimmer%20Toggle"},
+    "a payload for a topic": {"topic": "hall/door", "payload": "OPEN"},
 }
 
 READS: dict[str, dict[str, Any]] = {
@@ -142,6 +163,24 @@ READS: dict[str, dict[str, Any]] = {
     "descriptions as a table": {"sql": "SELECT name FROM pragma_index_list('orders')"},
     "a state of an invitation": {"response": "accepted"},
     "a text": {"text": "Please delete the file; then restart | now", "to": "de"},
+    "what created a table": {"sql": "SHOW CREATE TABLE carts"},
+    "SQL of SQL Server": {"sql": "SELECT TOP 3 [Update] FROM [dbo].[Deleted Carts]"},
+    "a name in quotes": {"sql": 'SELECT a AS "delete" FROM carts'},
+    "a loop that reads": {"query": "FOR c IN carts FILTER c.set == 'REMOVE c IN carts' RETURN c"},
+    "strings of a named language": {"xquery": "for $c in /shop/cart where $c/act = 'insert node' return $c"},
+    "names of a named language": {"aql": "FOR c IN carts FILTER c.update > 3 && set == 4 RETURN c.remove"},
+    "words to search": {"query": "from Rome to Oslo (update weekly)"},
+    "words in capitals": {"query": "SQL UPDATE statement"},
+    "a condition": {"filter": {"action": {"$in": ["delete", "update"]}}},
+    "a condition on an operation": {"where": {"operation": "remove"}},
+    "a comparison": {"operation": {"$eq": "remove"}},
+    "a call of a contract": {"method": "eth_call"},
+    "a number of blocks": {"method": "eth_blockNumber"},
+    "a method about changes": {"method": "carts.listRemoved"},
+    "the number of a set": {"set_id": "base1"},
+    "lines of an address": {"address": "1 Main Street\nSpringfield"},
+    "lines of a text": {"text": "Set the table.\r\nDELETE it.", "files": [{"content": "a\nb"}]},
+    "properties of a connection": {"url": "jdbc:sqlserver://db;databaseName=shop;encrypt=true"},
 }
 
 
@@ -232,6 +271,30 @@ def test_a_known_program_does_only_what_its_reads_do(tool: str, arguments: list[
     schema = {"type": "object", "properties": {"args": {}}}
     listed = Tool(name=tool, input_schema=schema, annotations=ToolAnnotations(read_only_hint=True))
     assert (judge_call(spec_of("any", listed, trusted=True), {"args": arguments}).risk is Risk.READ) is reads
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "reads"),
+    [
+        ("git.look", {"argv": ["update-ref", "a", "b"]}, False),
+        ("git.look", {"options": ["branch", "--list", "update-*"]}, True),
+        ("git.log", {"args": ["main..fix/drop-a", "--stat"]}, True),
+        ("git-mcp-server.show", {"args": ["show", "HEAD:src/remove.py"]}, True),
+        ("kubectl.get", {"args": "pods -n delete"}, True),
+        ("redis.look", {"command": "GET delete:7"}, True),
+        ("redis.look", {"args": ["SORT", "a", "STORE", "b"]}, False),
+        ("redis.look", {"args": ["EVALSHA", "a", 0]}, False),
+        ("systemctl.look", {"line": "restart a"}, False),
+        ("gh.look", {"args": ["pr", "list", "--search", "delete in:title"]}, True),
+        ("tar.list", {"options": ["-tf", "a.tar", "--checkpoint-action=exec=sh"]}, False),
+    ],
+)
+def test_a_server_may_name_the_program(tool: str, arguments: dict[str, Any], reads: bool):
+    server, _, name = tool.partition(".")
+    schema = {"type": "object", "properties": {key: {} for key in arguments}}
+    listed = Tool(name=name, input_schema=schema, annotations=ToolAnnotations(read_only_hint=True))
+    own = Preferences.model_validate({"tools": {tool: {"risk": "read"}}})
+    assert (judge_call(own.apply(spec_of(server, listed, trusted=True)), arguments).risk is Risk.READ) is reads
 
 
 @pytest.mark.parametrize(
