@@ -328,7 +328,7 @@ def _is_changing_value(plain: str, text: str, words: frozenset[str], *, is_sent:
     if _REQUEST_LINE.match(plain) or (words & (_WORDS["addresses"] | _WORDS["places"]) and names_change(text, words)):
         return True
     if words & _WORDS["filters"]:
-        return False  # the value of a field that is searched
+        words = frozenset()  # the value of a field that is searched
     known = words_of(unicodedata.normalize("NFKC", text).strip().rpartition(".")[2])
     if known and _METHOD.fullmatch(plain):
         is_method = bool(words & (_WORDS["calls"] | _WORDS["actions"])) and _is_changing_method(known)

@@ -102,9 +102,11 @@ def only_reads(server: str, tool: str, parts: Sequence[str]) -> bool | None:
         program, words = PROGRAMS[name], words_of(tool)
         after = words[words.index(name) + 1 :] if name in words else words
         subcommands = [word for word in after if word not in _AROUND]
-        line = parts[first == name :]
-        if not subcommands or (program.reads | program.bare) & {subcommands[0], "/".join(subcommands[:2])}:
-            return program.only_reads([*subcommands, *line]) or bool(of_server and program.only_reads(line))
+        line, known = parts[first == name :], program.reads | program.bare
+        if of_server and {*line[:1]} & {one.partition("/")[0] for one in known}:
+            return program.only_reads(line)  # the tool's name only describes it
+        if not subcommands or known & {subcommands[0], "/".join(subcommands[:2])}:
+            return program.only_reads([*subcommands, *line])
         if of_server:
             return program.only_reads(line)
     return PROGRAMS[first].only_reads(parts[1:]) if first in PROGRAMS else None

@@ -112,9 +112,9 @@ _OBJECT = r"(?=\s*[({<]|\s+[^\s=<>!,;)|&+*/-])"
 """What a statement changes; a word without it is a name."""
 _CHANGE = re.compile(rf"(?<![\w:/#?$@.%|])(?<!\|\s)(?:{_CHANGING}){_OBJECT}", re.IGNORECASE)
 _BEGINS_QUERY = re.compile(
-    r"\s*(?:(?:for\s+\$?\w+\s+in|let\s+\$?\w+\s*:?=|select|with\s+\w+\s*(?:as\b|:=))"
+    r"\s*(?:(?:for\s+\$?\w+\s+in|let\s+\$?\w+\s*:?=|select\s*[\d(*]|select\s.{1,999}\bfrom\b|with\s+\w+\s*(?:as\b|:=))"
     rf"|(?-i:(?:{_CAPITALS})\s+(?:[A-Z]{{2,}}\b|[\w`\"]+[.:(])))",
-    re.IGNORECASE,
+    re.IGNORECASE | re.DOTALL,
 )
 _CLAUSE = re.compile(rf"(?:[(;{{]\s*(?:{_CHANGING})|(?<!\|)(?<!\|\s)\b(?-i:{_CAPITALS})){_OBJECT}", re.IGNORECASE)
 _STATEMENT_NAME = re.compile(
