@@ -2,7 +2,7 @@
 
 import pytest
 from support.command_line import CommandLine, Outcome
-from support.pictures import NO_TOOL, png, shown, told
+from support.pictures import NO_TOOL, last_text, png, shown
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
 from support.terminals import chatting
@@ -32,8 +32,8 @@ def test_a_model_without_vision_gets_the_name(seen: CommandLine, scripted_openai
     assert "! pictures were refused: HTTP 400" in done.out
     assert "not a multimodal model" in done.out
     assert shown(scripted_openai) == []
-    assert "cat.png, image/png" in told(scripted_openai)
-    assert "do not guess" in told(scripted_openai)
+    assert "cat.png, image/png" in last_text(scripted_openai)
+    assert "do not guess" in last_text(scripted_openai)
 
 
 def test_without_a_model_attachments_are_named_as_unread(seen: CommandLine) -> None:
@@ -70,4 +70,4 @@ def test_in_a_chat_a_file_goes_with_the_next_message(seen: CommandLine, scripted
             child.expect_exact(answer)
             child.expect("you> ")
     assert [CAT] in [shown(scripted_openai, number) for number in range(len(scripted_openai.requests) - 1)]
-    assert "attached earlier: cat.png" in told(scripted_openai)  # a question may be about it still
+    assert "attached earlier: cat.png" in last_text(scripted_openai)  # a question may be about it still

@@ -12,7 +12,7 @@ from support.packets import tool
 from support.prompts import NO_TOOL
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import CutOff, Stall
-from support.terminals import KEYS, PASTE, Terminal, chatting, ended, leave, said
+from support.terminals import KEYS, PASTE, Terminal, chatting, ended, leave, printed
 
 from packetgate.connectors.terminal.completion import completions
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -268,9 +268,9 @@ def test_a_streamed_answer_is_printed_once(
     with chatting(cli, *MODELS, **endpoint) as child:
         ask(child)
         child.expect("you> ")
-        assert "The keeper opens it.\ufffd]0;owned\ufffd" in said(child)
-        assert said(child).count("The keeper") == said(child).count("At seven") == 1
-        assert "tool_call" not in said(child)
+        assert "The keeper opens it.\ufffd]0;owned\ufffd" in printed(child)
+        assert printed(child).count("The keeper") == printed(child).count("At seven") == 1
+        assert "tool_call" not in printed(child)
         assert "\x1b]0;" not in (child.before or "")
         assert leave(child) == 0
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.command_line import CommandLine, Outcome
-from support.fuzzing import as_json, fuzzed, spoilt, texts, values
+from support.fuzzing import as_json, fuzzed, mutated, texts, values
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +25,7 @@ words = texts.map(lambda text: os.fsdecode(text.replace("\0", "?").encode("utf-8
 arguments = st.lists(st.sampled_from(OPTIONS) | words | st.sampled_from(["s", "last", "ai.read", "x.json"]), max_size=4)
 lines = st.lists(
     values.map(as_json)
-    | spoilt(REPLY).map(as_json)
+    | mutated(REPLY).map(as_json)
     | st.binary(max_size=20)
     | texts.map(lambda one: as_json(one)[1:-1]),
     max_size=8,

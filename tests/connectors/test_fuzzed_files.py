@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.full_packet import full_packet
-from support.fuzzing import as_json, as_toml, fuzzed, spoilt
+from support.fuzzing import as_json, as_toml, fuzzed, mutated
 
 from packetgate.connectors.discord.config import load_discord_config
 from packetgate.state.errors import ConfigError, PacketError, PacketgateError
@@ -82,7 +82,7 @@ def test_any_file_is_read_or_refused_in_one_line(form: str, tmp_path: Path, caps
     read(path)
 
     @fuzzed(150, 3_000)
-    @given(content=spoilt(sound).map(written) | st.binary(max_size=40))
+    @given(content=mutated(sound).map(written) | st.binary(max_size=40))
     def check(content: bytes) -> None:
         path.write_bytes(content)
         counts[outcome(lambda: read(path), PacketError if form == "packet" else ConfigError)] += 1

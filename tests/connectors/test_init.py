@@ -11,7 +11,7 @@ import pytest
 from support.command_line import CommandLine, Outcome
 from support.hub import left_in, serve_hub
 from support.scripted_openai import ScriptedOpenAI, serve_scripted_openai
-from support.terminals import ended, said, terminal
+from support.terminals import ended, printed, terminal
 
 from packetgate.connectors.terminal.offering import OFFER
 from packetgate.models.kinds import discover
@@ -178,15 +178,15 @@ def test_init_is_offered_once_at_a_terminal(person: Person) -> None:
     as_json = ("ask", "--json", "Read plan.txt")
     with terminal(person.cli, *as_json, is_first=True, **person.variables) as child:
         assert ended(child) == 0
-        assert OFFER not in said(child) + piped.out + piped.err
+        assert OFFER not in printed(child) + piped.out + piped.err
     for command, reply in ((("ask", "Read plan.txt"), "n"), (("ask", "Read plan.txt"), None)):
         with terminal(person.cli, *command, is_first=True, **person.variables) as child:
             if reply:
                 child.expect_exact(OFFER)
                 child.sendline(reply)
             assert ended(child) == 0
-            assert "The gate opens at seven." in said(child)
-            assert reply or OFFER not in said(child)
+            assert "The gate opens at seven." in printed(child)
+            assert reply or OFFER not in printed(child)
 
 
 def test_the_offered_init_sets_the_model_of_the_same_chat(person: Person) -> None:

@@ -7,7 +7,7 @@ from support.plain_server import configure, entry
 from support.prompts import NO_TOOL
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Stall
-from support.terminals import KEYS, chatting, ended, said, terminal
+from support.terminals import KEYS, chatting, ended, printed, terminal
 
 
 def test_a_call_is_edited_in_place(cli: CommandLine) -> None:
@@ -39,7 +39,7 @@ def test_a_write_shows_its_difference(cli: CommandLine) -> None:
     (cli.folder / "plan.txt").write_text("one\ntwo\x1b[2J\n")
     with terminal(cli, "ask", "--allow-writes", 'Overwrite plan.txt with "three"') as child:
         child.expect(r"\[y\]es")
-        shown = [line.lstrip(" │┆") for line in said(child).splitlines()]
+        shown = [line.lstrip(" │┆") for line in printed(child).splitlines()]
         at = shown.index("--- plan.txt (before)")
         assert shown[at : at + 6] == [
             "--- plan.txt (before)",

@@ -8,7 +8,7 @@ import pexpect
 import pytest
 from support.builtin_tools import ALL, RISKS
 from support.command_line import CommandLine
-from support.terminals import said, terminal
+from support.terminals import printed, terminal
 
 OWN = """
 permanent = ["ai.read"]
@@ -35,7 +35,7 @@ def test_the_list_shows_risk_category_and_brief_description(cli: CommandLine) ->
     assert "last_line" not in done.out
     with terminal(cli, "tools", COLUMNS="80") as child:
         child.expect(pexpect.EOF)
-        rows = said(child).splitlines()
+        rows = printed(child).splitlines()
     assert max(map(len, rows)) <= 80
 
 

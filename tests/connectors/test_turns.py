@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support.clock_server import Clock
 from support.mcp_servers import until
-from support.pictures import png, shown, told
+from support.pictures import last_text, png, shown
 from support.prompts import call
 from support.scripted_openai import ScriptedOpenAI
 
@@ -93,7 +93,7 @@ async def test_attachments_reach_the_model_and_are_stored_outside_the_session(pl
         packet = await talk.answer(Say("Hello", files=(message_part("cat.png", cat), message_part("a.txt", b"Ask."))))
         history = [str(state.values) async for state in talk.sessions.history(talk.name)]
     assert shown(place.model) == [cat]
-    assert "Ask." in told(place.model)
+    assert "Ask." in last_text(place.model)
     assert [(one.name, one.is_picture) for one in packet.content.attachments] == [("cat.png", True), ("a.txt", False)]
     assert packet.messages[0].content == "Hello"
     encoded = base64.b64encode(cat).decode()

@@ -11,7 +11,7 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import BadRequestError
 from support.aegra import Aegra, install_aegra, serve_redis
 from support.booking import Hotel
-from support.langgraph_server import GRAPH, said
+from support.langgraph_server import GRAPH, turn_input
 from support.mcp_servers import until
 
 THREADS, TWICE, KILLED_AFTER = 20, 3, 3
@@ -51,7 +51,7 @@ async def test_threads_complete_when_one_of_two_servers_dies(
 
         async def ask(room: str) -> None:
             threads[room] = (await here.client.threads.create())["thread_id"]
-            state = await ended(here.client, threads[room], input=said(f'Book the room "{room}"'))
+            state = await ended(here.client, threads[room], input=turn_input(f'Book the room "{room}"'))
             (question,) = waits(state)
             assert question["action_requests"][0]["args"] == {"room": room}
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from support.full_packet import full_packet
-from support.fuzzing import fuzzed, spoilt, texts, values
+from support.fuzzing import fuzzed, mutated, texts, values
 
 from packetgate.connectors.sessions import Sessions
 from packetgate.deciders.choosing import reflex_deciders
@@ -31,10 +31,10 @@ SAID = {"messages": [{"role": "user", "content": 'Write "hello" to notes.txt'}],
 EDIT = {"type": "edit", "edited_action": {"name": "ai.write", "args": {"path": "b.txt", "content": "x"}}}
 REPLY = {"decisions": [{"type": "approve", "remember": "session"}, EDIT, {"type": "respond", "message": "words"}]}
 
-replies = values | texts | spoilt(REPLY) | spoilt({"decisions": [EDIT]}) | spoilt([{"type": "reject", "args": "no"}])
-inputs = spoilt(SAID) | values
-updates = spoilt(full_packet().model_dump(mode="json")) | values
-contexts = st.none() | spoilt({**WRITES, "confidence_threshold": 0.5, "allowed_tools": ["ai.*"]})
+replies = values | texts | mutated(REPLY) | mutated({"decisions": [EDIT]}) | mutated([{"type": "reject", "args": "no"}])
+inputs = mutated(SAID) | values
+updates = mutated(full_packet().model_dump(mode="json")) | values
+contexts = st.none() | mutated({**WRITES, "confidence_threshold": 0.5, "allowed_tools": ["ai.*"]})
 
 
 @fuzzed(300, 5_000)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from langgraph_sdk.client import LangGraphClient
-from support.langgraph_server import GRAPH, LangGraphServer, ask, reply, said, serve_own_app
+from support.langgraph_server import GRAPH, LangGraphServer, ask, reply, serve_own_app, turn_input
 from support.pages import ROOT
 
 from packetgate.deciders.choosing import reflex_deciders
@@ -151,7 +151,7 @@ def own_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LangGraphServe
 def test_a_router_answers_under_langgraph_dev(own_app: LangGraphServer) -> None:
     async def conversation(client: LangGraphClient) -> Any:
         thread, read = await ask(client, "List the flower beds of the garden", DESK)
-        asked = await client.runs.wait(thread, DESK, input=said("Cancel order A-17"))
+        asked = await client.runs.wait(thread, DESK, input=turn_input("Cancel order A-17"))
         done = await reply(client, thread, {"decisions": [{"type": "approve"}]}, DESK)
         _, dry = await ask(client, "Cancel order B-4", DESK, allow_write_tools=False)
         with pytest.raises(Exception, match="a command cannot update 'governance'"):
@@ -170,7 +170,7 @@ def test_a_router_answers_under_langgraph_dev(own_app: LangGraphServer) -> None:
 def test_a_turn_of_an_own_app_knows_the_turn_before(own_app: LangGraphServer, name: str) -> None:
     async def conversation(client: LangGraphClient) -> Any:
         thread, first = await ask(client, "List the flower beds of the garden", name)
-        asked = await client.runs.wait(thread, name, input=said("Cancel order A-17"))
+        asked = await client.runs.wait(thread, name, input=turn_input("Cancel order A-17"))
         return first, asked, await reply(client, thread, "approve", name)
 
     first, asked, second = own_app.talk(conversation)

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
-from support.langgraph_server import GRAPH, LangGraphServer, ask, said
+from support.langgraph_server import GRAPH, LangGraphServer, ask, turn_input
 
 pytestmark = pytest.mark.xdist_group("langgraph")
 
@@ -22,7 +22,7 @@ def test_unknown_settings_are_refused(langgraph_server: LangGraphServer, context
     async def conversation(client: LangGraphClient) -> list[httpx.Response]:
         thread = (await client.threads.create())["thread_id"]
         assistant = (await client.assistants.create(GRAPH))["assistant_id"]
-        http, run = client.http.client, {"assistant_id": GRAPH, "input": said("Hello"), "context": context}
+        http, run = client.http.client, {"assistant_id": GRAPH, "input": turn_input("Hello"), "context": context}
         answers = [
             await http.post("/assistants", json={"graph_id": GRAPH, "context": context}),
             await http.patch(f"/assistants/{assistant}", json={"context": context}),
@@ -54,7 +54,7 @@ def test_an_invalid_update_changes_nothing(
         with pytest.raises(httpx.HTTPError) as updating:
             await client.threads.update_state(thread, values)
         command = await client.runs.wait(thread, GRAPH, command={"update": values}, raise_error=False)
-        return str(updating.value), str(command), await client.runs.wait(thread, GRAPH, input=said("Hello again"))
+        return str(updating.value), str(command), await client.runs.wait(thread, GRAPH, input=turn_input("Hello again"))
 
     updating, command, after = langgraph_server.talk(conversation)
     assert names in updating
@@ -92,9 +92,9 @@ def test_a_command_cannot_forge_the_packet(langgraph_server: LangGraphServer) ->
 def test_an_invalid_request_changes_nothing(langgraph_server: LangGraphServer) -> None:
     async def conversation(client: LangGraphClient) -> tuple[str, Any]:
         thread, _ = await ask(client, "Hello")
-        given = said("Hello") | {"request": {"origin": 5}}
+        given = turn_input("Hello") | {"request": {"origin": 5}}
         told = await client.runs.wait(thread, GRAPH, input=given, raise_error=False)
-        return str(told), await client.runs.wait(thread, GRAPH, input=said("Hello again"))
+        return str(told), await client.runs.wait(thread, GRAPH, input=turn_input("Hello again"))
 
     told, after = langgraph_server.talk(conversation)
     assert "values.request.origin" in told

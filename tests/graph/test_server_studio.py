@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from langgraph_sdk.client import LangGraphClient
-from support.langgraph_server import GRAPH, LangGraphServer, ask, said
+from support.langgraph_server import GRAPH, LangGraphServer, ask, turn_input
 from support.prompts import NO_TOOL, call
 from support.scripted_openai import ScriptedOpenAI
 
@@ -57,7 +57,7 @@ def test_a_threads_state_is_its_packet(langgraph_server: LangGraphServer) -> Non
 
 def test_stages_are_streamed_as_they_run(langgraph_server: LangGraphServer) -> None:
     async def conversation(client: LangGraphClient) -> list[tuple[str, str]]:
-        events = client.runs.stream(None, GRAPH, input=said("Hello"), stream_mode="custom")
+        events = client.runs.stream(None, GRAPH, input=turn_input("Hello"), stream_mode="custom")
         return [(event.data["stage"], event.data["type"]) async for event in events if event.event == "custom"]
 
     stages = ["open_packet", "detect_intent", "respond"]
@@ -77,7 +77,7 @@ def test_only_the_answer_is_streamed_as_messages(
     model.script(read, NO_TOOL, answer)
 
     async def conversation(client: LangGraphClient) -> list[Any]:
-        events = client.runs.stream(None, GRAPH, input=said("Read notes.txt"), stream_mode=mode)
+        events = client.runs.stream(None, GRAPH, input=turn_input("Read notes.txt"), stream_mode=mode)
         return [
             event.data[0] async for event in events if event.event.startswith("messages") and "meta" not in event.event
         ]

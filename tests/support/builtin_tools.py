@@ -1,4 +1,4 @@
-"""The names of the built-in tools by risk, as the table of docs/servers.md tells them."""
+"""The names of the built-in tools by risk, as docs/servers.md lists them."""
 
 import re
 

@@ -12,7 +12,7 @@ from support.fork_server import COMMAND, Forked, Streams, fork_server
 
 TIMEOUT_S = 120
 READ_AT_START = ("PYTHON", "LC_", "LANG", "OTEL_", "FASTMCP_")
-"""How the variables begin that only a true start takes notice of; of PYTHONPATH a `sitecustomize` is heeded."""
+"""Prefixes of the variables that only a new process reads; PYTHONPATH may name a `sitecustomize`."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class CommandLine:
         return fork_server().start(args, self.folder, self.environment | variables, streams, terminal=terminal)
 
     def start(self, *args: str, given: bytes = b"", **variables: str) -> "Outcome":
-        """Do the same as `run` with a real start of the command, for tests of the start."""
+        """Run a command in a new process instead of a forked one, for tests of the start-up."""
         command = [str(COMMAND), *args]
         environment = self.environment | variables
         done = subprocess.run(

@@ -11,7 +11,7 @@ _READING = "check convert count echo fetch find get list look peek query read re
 READERS: dict[str, Any] = {
     pattern: {"risk": "read"} for verb in _READING.split() for pattern in (f"*.{verb}", f"*.{verb}_*")
 }
-"""`[tools]` of a `packetgate.toml` that declares such tools reads."""
+"""The `[tools]` table of a `packetgate.toml` that declares these tools as reads."""
 
 
 def confirming_preferences(preferences: Preferences | None = None) -> Preferences:

@@ -1,4 +1,4 @@
-"""A server for the protocol's conformance suite, with what the proxy passes, and a wrapper that removes a prefix."""
+"""A server for the protocol's conformance suite, and a wrapper that removes the prefix that the proxy adds to names."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""An MCP server that connects to what its tools are told, by the proxy and past it."""
+"""An MCP server whose tools connect to given addresses, through the proxy or around it."""
 
 import asyncio
 import json

@@ -109,7 +109,7 @@ async def killed_in_call(hotel: Hotel, room: str, where: str, *processes: BasePr
     """Kill the processes once a call of one of them has stopped at the breakpoint."""
     await until(lambda: hotel.counted(room)[f"held-{where}"] > 0 or not any(one.is_alive() for one in processes))
     await killed(hotel, *processes)
-    assert hotel.counted(room)[f"held-{where}"] == 1, "of all of them one has the call"
+    assert hotel.counted(room)[f"held-{where}"] == 1, "exactly one process has the call"
     hotel.release()
 
 
@@ -132,7 +132,7 @@ class End:
 
     finished: Finished
     doubts: int
-    """How often it was asked whether to run again what may have been run."""
+    """Number of questions whether to repeat a call that may have run."""
 
 
 async def finished(settings: Settings, session: str, hotel: Hotel, room: str, text: str) -> End:
@@ -152,8 +152,8 @@ async def finished(settings: Settings, session: str, hotel: Hotel, room: str, te
                 turn = Say(text)  # the process was killed before it stored anything
             else:
                 return End(Finished(state.packet), doubts)
-            told = [event async for event in run_turn(sessions, turn, session, WRITES)]
-            assert isinstance(told[-1], Asked | Finished), told
+            received = [event async for event in run_turn(sessions, turn, session, WRITES)]
+            assert isinstance(received[-1], Asked | Finished), received
 
 
 FINISHED, ASKED, REFUSED = 0, 3, 4
@@ -161,7 +161,7 @@ FINISHED, ASKED, REFUSED = 0, 3, 4
 
 
 async def race(settings: Settings, session: str, *values: str) -> list[int]:
-    """Let a process for each value answer the session's question, all at once; return their exit statuses."""
+    """Answer the session's question with each value at once, in a process each; return their exit statuses."""
     together = forking().Barrier(len(values))
     started = [forking().Process(target=_answer, args=(settings, session, value, together)) for value in values]
     for process in started:
@@ -178,7 +178,7 @@ async def _reply(settings: Settings, session: str, value: str, together: Barrier
     async with open_sessions(settings) as sessions:
         await asyncio.to_thread(together.wait)
         try:
-            told = [event async for event in run_turn(sessions, Reply(value), session, WRITES)]
+            received = [event async for event in run_turn(sessions, Reply(value), session, WRITES)]
         except SessionError:
             return REFUSED
-    return FINISHED if isinstance(told[-1], Finished) else ASKED
+    return FINISHED if isinstance(received[-1], Finished) else ASKED

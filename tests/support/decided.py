@@ -1,6 +1,6 @@
 """Print the decisions of the encoder, the judge and the reader of values for short requests, as JSON.
 
-`test_processors.py` runs it natively and emulated, where it takes seconds a request: it imports no more than it needs.
+`test_processors.py` runs it natively and emulated. An emulated request takes seconds, so it imports only what it needs.
 """
 
 import json
@@ -27,7 +27,7 @@ SERVES = 0.5
 
 
 def catalogue() -> Ranking:
-    """Return a ranking of a few tools of few words: what is read of a tool costs most where a processor is emulated."""
+    """Return a ranking of a few tools with short texts: reading tools takes longest on an emulated processor."""
     return Ranking(spec(name) for name in TOOLS)
 
 
@@ -42,12 +42,12 @@ def spec(name: str) -> ToolSpec:
 
 def requests(many: int) -> list[str]:
     """Return the shortest of our own requests for built-in tools."""
-    said = {row[0] for file in sorted(OWN.glob("builtin_*.json")) for row in json.loads(file.read_text())["requests"]}
-    return sorted(said, key=lambda one: (len(one), one))[:many]
+    texts = {row[0] for file in sorted(OWN.glob("builtin_*.json")) for row in json.loads(file.read_text())["requests"]}
+    return sorted(texts, key=lambda one: (len(one), one))[:many]
 
 
 def decided(request: str, ranking: Ranking) -> list[Any]:
-    """Return the tool that is ranked first, whether it is judged to serve, and its arguments; all None without one."""
+    """Return the best-ranked tool, whether the judge accepts it, and its arguments; all None without a tool."""
     ranked = ranking.rank(request, 2)
     if not ranked:
         return [None, None, None]

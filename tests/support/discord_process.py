@@ -30,7 +30,7 @@ async def refused(cli: CommandLine, discord: DiscordStandIn, folder: Path, **var
 
 @asynccontextmanager
 async def running(cli: CommandLine, discord: DiscordStandIn, folder: Path, **variables: str) -> AsyncIterator[Process]:
-    """Run the command until the end of the block, and check that it ends in order."""
+    """Run the command until the end of the block, and check that it ends without an error."""
     environment = {**cli.environment, **_pointed(discord, folder), **variables}
     process = await asyncio.create_subprocess_exec(
         str(COMMAND), "discord", cwd=cli.folder, env=environment, stdout=PIPE, stderr=PIPE

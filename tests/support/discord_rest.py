@@ -16,7 +16,7 @@ TOKEN = "stand-in.token"
 PATIENCE_S = 30
 API = "/api/v10"
 UPDATE = 7
-"""The answer to an interaction that changes the message it is about."""
+"""The answer to an interaction that changes its message."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class RestInterface:
         self.url = ""
         self.arrived: list[Arrived] = []
         self.messages: dict[str, Payload] = {}
-        """All messages as they stand now, by id, oldest first."""
+        """All current messages by id, oldest first."""
         self.files: dict[str, bytes] = {}
         self.gone: set[int] = set()
         """Users that have left the server."""
@@ -58,9 +58,9 @@ class RestInterface:
 
     def keep(self, who: int, where: int, content: str, **more: Any) -> Payload:
         """Store a message without notifying the bot."""
-        said = message(who, where, content, **more)
-        self.messages[said["id"]] = said
-        return said
+        stored = message(who, where, content, **more)
+        self.messages[stored["id"]] = stored
+        return stored
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         path = request.path.removeprefix(API)
@@ -80,7 +80,7 @@ class RestInterface:
         return _json(answer) if answer != {} else web.Response(status=204)
 
     def _answer(self, method: str, path: str, body: Any) -> Any:
-        """Return the answer to a request: an empty one means 204, None 404."""
+        """Return the answer to a request; an empty answer means status 204, and None means 404."""
         match [method, *path.strip("/").split("/")]:
             case ["GET", "users", "@me"]:
                 return user(BOT)
@@ -121,12 +121,12 @@ class RestInterface:
 
 
 def _json(data: Any, status: int = 200, **headers: str) -> web.Response:
-    """Return JSON under the very content type that the client looks for."""
+    """Return JSON with the exact content type that the client expects."""
     return web.Response(body=json.dumps(data).encode(), status=status, content_type="application/json", headers=headers)
 
 
 async def _read(request: web.Request) -> tuple[Any, dict[str, bytes]]:
-    """Return a request's JSON, and the files that come with it."""
+    """Return a request's JSON and files."""
     if request.content_type != "multipart/form-data":
         return (await request.json() if request.can_read_body else {}), {}
     form = await request.post()

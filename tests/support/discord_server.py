@@ -11,7 +11,7 @@ from support.discord_rest import RestInterface
 
 EPHEMERAL, SUPPRESS_EMBEDS = 64, 4
 NOTE, THINKING, UPDATE = 4, 5, 7
-"""How an interaction is answered at once."""
+"""The immediate answer to an interaction."""
 
 
 class DiscordStandIn(RestInterface):
@@ -19,9 +19,9 @@ class DiscordStandIn(RestInterface):
 
     async def say(self, who: int, where: int, content: str, **more: Any) -> Payload:
         """Send a message in a channel to the bot."""
-        said = self.keep(who, where, content, **more)
-        await self.gateway.dispatch("MESSAGE_CREATE", said)
-        return said
+        sent = self.keep(who, where, content, **more)
+        await self.gateway.dispatch("MESSAGE_CREATE", sent)
+        return sent
 
     def attach(self, name: str, data: bytes, size: int | None = None, kind: str | None = None) -> Payload:
         """Upload a file; return it as an attachment."""
@@ -35,11 +35,11 @@ class DiscordStandIn(RestInterface):
         return [one for one in self.messages.values() if (one["author"]["id"], one["channel_id"]) == place]
 
     async def answer(self, where: int, words: str) -> Payload:
-        """Return the bot's message in a channel that holds these words, as soon as there is one."""
+        """Wait for a message of the bot that contains these words, and return it."""
         return await self.until(lambda: next((one for one in self.by_bot(where) if words in one["content"]), None))
 
     async def question(self, where: int, words: str = "") -> Payload:
-        """Return the bot's message in a channel that has buttons, as soon as there is one."""
+        """Wait for a message of the bot that has buttons, and return it."""
 
         def found() -> Payload | None:
             asking = [one for one in self.by_bot(where) if one["components"] and words in json.dumps(one)]
@@ -48,7 +48,7 @@ class DiscordStandIn(RestInterface):
         return await self.until(found)
 
     async def interact(self, who: int, where: int, kind: int, data: Payload, on: Payload | None = None) -> Payload:
-        """Interact; return how the bot answers at once."""
+        """Send an interaction, and return the bot's immediate answer."""
         sent = interaction(who, where, kind, data, on)
         path = f"/interactions/{sent['id']}/{sent['token']}/callback"
         self._about[sent["id"]] = on["id"] if on is not None else ""
@@ -83,7 +83,7 @@ class DiscordStandIn(RestInterface):
 
 @asynccontextmanager
 async def serve_discord() -> AsyncIterator[DiscordStandIn]:
-    """Serve on a free port; on leaving, it is closed."""
+    """Serve on a free port until the end of the block."""
     discord, app = DiscordStandIn(), web.Application()
     app.router.add_route("*", "/{path:.*}", discord.handle)
     runner = web.AppRunner(app, shutdown_timeout=1)

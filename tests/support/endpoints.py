@@ -51,12 +51,12 @@ class Started(Served):
     process: asyncio.subprocess.Process = field(kw_only=True)
 
     async def kill(self) -> None:
-        """Kill it with -9."""
+        """Kill the process with SIGKILL."""
         self.process.kill()
         await self.process.wait()
 
     async def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
-        """Tell it to end, and return its exit status."""
+        """Send a signal, and return the exit status."""
         self.process.send_signal(how)
         return await self.process.wait()
 
@@ -101,7 +101,7 @@ def _as_in(cli: CommandLine, variables: dict[str, str]) -> Iterator[None]:
 
 @asynccontextmanager
 async def started(cli: CommandLine, *args: str, **variables: str) -> AsyncIterator[Started]:
-    """Start the command on a free port, and end it, for tests of the process itself."""
+    """Run the command on a free port until the end of the block, for tests of the process itself."""
     log = cli.folder.with_name(f"log-{new_id()}")
     with log.open("wb") as file:
         process = await asyncio.create_subprocess_exec(
@@ -147,5 +147,5 @@ class Chat:
         return answer
 
     def at(self, turn: int) -> "Chat":
-        """Return the conversation after that many turns, as a user edits or retries it."""
+        """Return the conversation after its first `turn` turns, for an edit or a retry."""
         return Chat(self.client, self.options, self.messages[: 2 * turn])

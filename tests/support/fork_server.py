@@ -35,7 +35,7 @@ class Forked:
         self._report = report
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end, and return the exit status: negative if a signal brought it."""
+        """Wait for the end, and return the exit status; it is negative after a signal."""
         if self.returncode is None:
             if not select.select([self._report], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(str(COMMAND), timeout or 0)
@@ -44,7 +44,7 @@ class Forked:
         return self.returncode
 
     def kill(self) -> None:
-        """Kill it if it runs, and wait until it is gone."""
+        """Kill the command if it runs, and wait until it has ended."""
         if self.returncode is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)

@@ -20,7 +20,7 @@ aiosqlite anyio._backends._asyncio fastmcp.server.context griffe langgraph.store
 
 
 def preload() -> None:
-    """Import every module of ours, but the graph that a server makes of its environment, and what they import later."""
+    """Import every module of Packetgate except the server's graph, and the modules that functions import."""
     os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"  # the command also sets it before its imports
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # no threads before a fork
     for module in walk_packages(packetgate.__path__, "packetgate."):
@@ -33,7 +33,7 @@ def preload() -> None:
 
 
 def _load_weights() -> None:
-    """Load what the first turn of a process loads and caches. Of one thread, an ONNX session survives a fork."""
+    """Load what the first turn of a process loads and caches. An ONNX session with one thread survives a fork."""
     from packetgate.deciders.language.evidence import load_weights
     from packetgate.reflex.judge import judge
     from packetgate.reflex.meaning.encoder import encoded_text, sentence_encoder, static_encoder
@@ -57,7 +57,7 @@ def _load_weights() -> None:
 
 
 def serve(channel: socket.socket) -> None:
-    """Fork for each request until the other end is closed; return in the forked process, which is then the command."""
+    """Fork for each request until the other end is closed; return in the forked process, which runs the command."""
     while True:
         length, handed, _, _ = socket.recv_fds(channel, 8, 4)
         if not length:
@@ -80,7 +80,7 @@ def _read(channel: socket.socket, length: int) -> bytes:
 
 
 def _stay_behind(report: int, *others: int) -> None:
-    """Fork once more: the process in between reports the other's process id and exit status, the other goes on."""
+    """Fork again: the parent reports the child's process id and exit status, and the child continues."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if pid := os.fork():
         for one in others:

@@ -21,7 +21,7 @@ PATTERNED = ("kept:00ff", "image/png", "0f" * 32)
 
 
 def full_packet(text: str = TEXT) -> CognitionPacket:
-    """Return the packet, always the same for a text, which stands wherever a packet takes any text."""
+    """Return the packet; `text` is in every field that accepts any text."""
     fields = vars(_filled(CognitionPacket, text)) | {
         "messages": [HumanMessage("write it", id="m1"), AIMessage("Done.", id="m2")]
     }

@@ -24,22 +24,22 @@ values: st.SearchStrategy[Any] = st.recursive(
 
 
 def fuzzed(examples: int, nightly: int) -> settings:
-    """Return settings with that many examples, always the same ones."""
+    """Return settings with this many reproducible examples."""
     most = nightly if NIGHTLY else examples
     checks = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
     return settings(max_examples=most, deadline=None, derandomize=True, database=None, suppress_health_check=checks)
 
 
 @st.composite
-def spoilt(draw: st.DrawFn, document: Any) -> Any:
-    """Return the document with some of its parts replaced, left out or added to."""
+def mutated(draw: st.DrawFn, document: Any) -> Any:
+    """Return the document with some parts replaced, removed or extended."""
     made = deepcopy(document)
     for _ in range(draw(st.integers(1, 3))):
-        made = _spoilt_once(draw, made)
+        made = _mutated_once(draw, made)
     return made
 
 
-def _spoilt_once(draw: st.DrawFn, value: Any) -> Any:
+def _mutated_once(draw: st.DrawFn, value: Any) -> Any:
     if isinstance(value, dict) and value and draw(st.integers(0, 9)):
         key = draw(st.sampled_from(sorted(value)))
         match draw(st.integers(0, 9)):
@@ -47,20 +47,20 @@ def _spoilt_once(draw: st.DrawFn, value: Any) -> Any:
                 return {name: inner for name, inner in value.items() if name != key}
             case 1:
                 return {**value, draw(texts): draw(values)}
-        return {**value, key: _spoilt_once(draw, value[key])}
+        return {**value, key: _mutated_once(draw, value[key])}
     if isinstance(value, list) and value and draw(st.integers(0, 9)):
         index = draw(st.integers(0, len(value) - 1))
-        return [*value[:index], _spoilt_once(draw, value[index]), *value[index + draw(st.integers(0, 1)) :]]
+        return [*value[:index], _mutated_once(draw, value[index]), *value[index + draw(st.integers(0, 1)) :]]
     return draw(values)
 
 
 def as_json(value: Any) -> bytes:
-    """Return JSON, also of what is no Unicode."""
+    """Return JSON, also of text that is not valid Unicode."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def as_toml(table: Any) -> bytes:
-    """Return TOML, each key of the table a line; what TOML has no word for is written as JSON, and is none then."""
+    """Return TOML with a line for each key; values that TOML cannot express are JSON, which is invalid there."""
     lines = (
         [f"{_toml_text(key)} = {_toml(value)}" for key, value in table.items()]
         if isinstance(table, dict)

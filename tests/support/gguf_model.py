@@ -29,12 +29,11 @@ def write_tiny_gguf(
     context: int = CONTEXT,
     phrases: Sequence[str] = (),
 ) -> Path:
-    """Write a llama model with a byte vocabulary, trained on `context` tokens, and with that chat template or none.
+    """Write a llama model with a byte vocabulary, trained on `context` tokens, and with this chat template or none.
 
-    Without `answer` it writes printable nonsense that depends on the prompt and hardly ever ends. With one, it answers
-    every prompt with exactly that text at temperature 0, and almost surely at low temperatures. A `terse` one is fond
-    of ending: its answers, and with quotation marks the texts in an answer that is JSON. Each of the `phrases` is one
-    token, which makes prompts that repeat them short.
+    Without `answer`, the model writes random printable text that depends on the prompt and rarely ends. With `answer`,
+    it writes exactly this text at temperature 0, and almost always at low temperatures. A `terse` model tends to end
+    its answers and, in JSON, its strings. Each of the `phrases` is one token, so that prompts that repeat it are short.
     """
     pieces = _cut(answer or "")
     tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581", *ROLES]

@@ -30,7 +30,7 @@ def call_of(parameters: Schema) -> CallForm:
 
 
 class RandomWriter:
-    """A model without a mind: any token that may come next does, closing ones somewhat more often."""
+    """Chooses allowed tokens at random; closing tokens are somewhat more likely."""
 
     def __init__(self, weights: LlamaWeights) -> None:
         self.grammars = Grammars(weights)
@@ -38,7 +38,7 @@ class RandomWriter:
         self._mask = Mask(weights)
 
     def write(self, parameters: Schema, seed: int) -> bytes:
-        """Return arguments of these parameters, up to their end."""
+        """Return complete random arguments of these parameters."""
         random, matcher = Random(seed), self._matcher(parameters)
         text = b""
         for _ in range(LONGEST):
@@ -54,21 +54,21 @@ class RandomWriter:
         raise AssertionError(f"after {LONGEST} tokens it has not ended: {text[-200:]!r}")
 
     def tokens(self, text: str) -> list[int]:
-        """Return the text's tokens: bytes, in a tiny model."""
+        """Return the tokens of a text: bytes, in a tiny model."""
         return self._weights.tokenize(text, special=False)
 
     def takes(self, parameters: Schema, text: str) -> bool:
-        """Whether the text may be written, and be all that is."""
+        """Return whether the grammar accepts the text as complete arguments."""
         matcher, tokens = self._matcher(parameters), self.tokens(text)
         return matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting()
 
     def starts(self, parameters: Schema, text: str) -> bool:
-        """Whether what is written may begin with the text."""
+        """Return whether the grammar accepts the text as the beginning of arguments."""
         matcher, tokens = self._matcher(parameters), self.tokens(text)
         return matcher.try_consume_tokens(tokens) == len(tokens)
 
     def following(self, parameters: Schema, text: str) -> list[bytes]:
-        """Return the texts of the tokens that may follow; the end has none."""
+        """Return the texts of the tokens that may follow; the end token has no text."""
         matcher = self._matcher(parameters)
         assert matcher.consume_tokens(self.tokens(text)), matcher.get_error()
         return [self._weights.pieces[token] for token in self._allowed(matcher)]

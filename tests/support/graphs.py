@@ -60,7 +60,7 @@ class Session:
         return _asked(await self.events(Reply(value)))
 
     async def until_stopped(self, turn: Say | Reply) -> CognitionPacket:
-        """Run a turn up to the stage that the graph does not begin."""
+        """Run a turn up to the stage before which the graph stops."""
         with pytest.raises(SessionError, match="stopped"):
             await self.events(turn)
         return (await Sessions(self.graph).state(self.name)).packet
@@ -75,7 +75,7 @@ class Session:
         return [entry.step for entry in (await self.packet()).reasoning.reflection_log]
 
     async def stream(self, text: str = "Hello") -> "Streamed":
-        """Run a turn, listening to three of LangGraph's streams at once, as a front end does."""
+        """Run a turn, and return three of LangGraph's streams, which a front end reads at once."""
         given, modes = TurnInput(messages=[HumanMessage(text)]), ["messages", "custom", "updates"]
         events = self.graph.astream(given, self.config, context=self.context, stream_mode=modes)
         seen = [(mode, event) async for mode, event in events]
@@ -92,7 +92,7 @@ class Streamed:
     """The stream content of a turn."""
 
     messages: list[AIMessage]
-    """In the order they came, a chunk each."""
+    """One chunk each, in order of arrival."""
     modes: list[str]
     packet: CognitionPacket
 

@@ -23,9 +23,9 @@ from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.checks.checking import CheckedCall
 
 SECRET = "canary-5309"
-"""Stands in every file outside the root: whoever reads one tells it."""
+"""The text of every file outside the root: output with this text shows that such a file was read."""
 MARKER = "shell-was-here"
-"""The file that a shell would make of the arguments given to programs, and nothing else."""
+"""The file that only a shell creates from the arguments given to programs."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Place:
     folder: Path
 
     def made(self) -> "Place":
-        """Return the place with its files made."""
+        """Create the files, and return the place."""
         for one in (self.root / "deep", self.outside):
             one.mkdir(parents=True)
         for name in ("notes.txt", "deep/notes.txt"):
@@ -53,11 +53,11 @@ class Place:
 
     @property
     def outside(self) -> Path:
-        """A folder beside it."""
+        """A folder next to the root."""
         return self.folder / "outside"
 
     def paths(self) -> list[str]:
-        """Return paths: a few honest ones, and many that lead out."""
+        """Return paths: a few inside the root, and many that lead outside."""
         secret = self.outside / "secret.txt"
         return [
             *["notes.txt", "made.txt", "deep/er/made.txt", "deep", "made/me.txt", "."] * 5,
@@ -71,7 +71,7 @@ class Place:
         ]
 
     def programs(self) -> list[list[str]]:
-        """Return what programs are given: words that a shell would act on, shells themselves, ways out."""
+        """Return arguments of programs: shell syntax, shells, and paths that lead outside."""
         marker, secret, outside = str(self.root / MARKER), str(self.outside / "secret.txt"), str(self.outside)
         act = f"touch {marker}"
         return [
@@ -111,11 +111,11 @@ class HostileDecider:
     passes: int = 0
 
     def deciders(self) -> Deciders:
-        """Return it in every place but the answer's."""
+        """Return deciders that use this decider for every stage except the answer."""
         return Deciders(intent=self.intent, selector=self.select, reviewer=self.review, responder=respond_plainly)
 
     async def intent(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-        """Need a tool, twice per turn."""
+        """Decide that a tool is needed, twice per turn."""
         self.tamper(packet)
         self.passes += 1
         return IntentDecision(
@@ -126,7 +126,7 @@ class HostileDecider:
         )
 
     async def select(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
-        """Want calls; now and then ask, or want descriptions, of whatever tool."""
+        """Select calls; sometimes ask the user, or request descriptions of any tool."""
         self.tamper(packet)
         match self.rng.randrange(30):
             case 0:
@@ -151,7 +151,7 @@ class HostileDecider:
         return Review(reviews=tuple(judged), confidence=1.0, decided_by="model")
 
     def wanted(self, packet: CognitionPacket, catalogue: Catalogue, *, disguised: bool) -> SelectedCall:
-        """Return one call, perhaps under another name, of a tool that is not offered, or as one that was checked."""
+        """Return a call, sometimes under another name, of a tool that is not offered, or marked as checked."""
         offered = [entry.tool_name for entry in packet.context.palette if entry.tool_name in catalogue]
         offered += ["ai.execute", "ai.write"] * 2 if {"ai.execute", "ai.write"} <= {*offered} else []
         name = true_name = self.rng.choice([*catalogue] if disguised or not offered else offered)
@@ -194,7 +194,7 @@ class HostileDecider:
         return self.rng.choice([path, program, {}, None])
 
     def tamper(self, packet: CognitionPacket) -> None:
-        """Try to put every tool on the palette of the very packet that is being decided on, and its switches on."""
+        """Try to add every tool to the packet's palette, and to turn on the packet's switches."""
         everything = RoutingContext(allow_write_tools=True, allow_execute_tools=True, confidence_threshold=0.0)
         for name, forged in {
             "governance": packet.governance.model_copy(update={"settings": everything}),
@@ -207,7 +207,7 @@ class HostileDecider:
 
 
 def forged_palette(packet: CognitionPacket) -> tuple[PaletteEntry, ...]:
-    """Return a palette of all that there is."""
+    """Return a palette of all tools."""
     return tuple(
         PaletteEntry(tool_name=name, detail="full", reason="ranked", risk="read")  # type: ignore[arg-type]
         for name in packet.context.available_mcp_tools

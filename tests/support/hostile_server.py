@@ -23,12 +23,12 @@ Answer = Callable[[str, dict[str, Any]], Any]
 
 
 def entry(behaviour: str, **more: Any) -> dict[str, Any]:
-    """Return the entry of `mcp.json` that starts one."""
+    """Return the entry of `mcp.json` that starts a server with this behaviour."""
     return {"command": sys.executable, "args": ["-I", str(SCRIPT), behaviour], **more}
 
 
 def tool(name: Any, description: Any = "Get something.", schema: Any = None, **more: Any) -> dict[str, Any]:
-    """Return a tool as it goes over the wire."""
+    """Return a tool in wire format."""
     return {"name": name, "description": description, "inputSchema": schema or {"type": "object"}, **more}
 
 
@@ -74,7 +74,7 @@ def say(**message: Any) -> None:
 
 
 def many(method: str, _params: dict[str, Any]) -> Any:
-    """Answer a call in very many parts."""
+    """Answer a call with very many content parts."""
     if method == "tools/list":
         return {"tools": [tool("get_many")]}
     return {"content": [{"type": "text", "text": f"part {number}"} for number in range(300_000)]}
@@ -90,12 +90,12 @@ def babbling(method: str, _params: dict[str, Any]) -> Any:
 
 
 def dying(_method: str, _params: dict[str, Any]) -> Any:
-    """Say a secret and die."""
+    """Print a secret, and exit."""
     sys.exit(f"cannot log in with {SECRET}")
 
 
 def refusing(_method: str, _params: dict[str, Any]) -> Any:
-    """Refuse with words that steer a terminal."""
+    """Refuse with an error message that contains terminal control sequences."""
     return RefusedError("\x1b[2Jgone\u202e" + "x" * 1_000_000)
 
 
@@ -144,7 +144,7 @@ RECORDED = [
 
 
 def recording(method: str, params: dict[str, Any]) -> Any:
-    """Write down every call, one line of JSON each, in a file."""
+    """Record every call as a line of JSON in a file."""
     if method == "tools/list":
         return {"tools": RECORDED}
     with Path(os.environ["NOTES"]).open("a", encoding="utf-8") as notes:

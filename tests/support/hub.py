@@ -15,7 +15,7 @@ COMMIT = "c" * 40
 
 @dataclass
 class Hub:
-    """What the stand-in serves, and what it was asked."""
+    """The served file, and the received requests."""
 
     content: bytes
     name: str = "owner/repo/model.gguf"
@@ -25,7 +25,7 @@ class Hub:
     size: int = 0
     """The size that the hub states; by default the right one."""
     cut: int | None = None
-    """After how many bytes the storage closes the connection; then it is out of order."""
+    """Number of bytes after which the storage closes the connection; later requests fail."""
     requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
     """Method, path and headers of each request."""
 
@@ -36,7 +36,7 @@ class Hub:
 
 @contextmanager
 def serve_hub(content: bytes) -> Iterator[Hub]:
-    """Run the stand-in; `HF_ENDPOINT=hub.endpoint` leads to it."""
+    """Run the stand-in; clients connect to it with `HF_ENDPOINT=hub.endpoint`."""
     hub = Hub(content)
 
     class Handler(BaseHTTPRequestHandler):

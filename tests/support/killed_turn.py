@@ -13,7 +13,7 @@ from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 
 EVENTS = ["updates", "checkpoints"]
-"""What is counted: each stage's changes, and each checkpoint; the process dies between two of them."""
+"""The counted events: each stage's changes, and each checkpoint. The process dies between two events."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class KilledTurn:
     settings: Settings
     session: str
     given: Any
-    """What LangGraph is given: the turn's input, a `Command`, or None to go on."""
+    """The input of the graph: a turn's input, a `Command`, or None to continue."""
     context: RoutingContext
     events: int
 

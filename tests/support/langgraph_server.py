@@ -1,4 +1,4 @@
-"""`packetgate studio` and `langgraph dev` as processes, whose proxies for other machines lead nowhere."""
+"""`packetgate studio` and `langgraph dev` as processes without access to other machines."""
 
 import asyncio
 import os
@@ -42,7 +42,7 @@ class LangGraphServer:
 
     @property
     def clock(self) -> Clock:
-        """The MCP server behind it, which is a process that it must not leave behind."""
+        """The MCP server behind it; its process must end with the server."""
         return Clock(self.log_file.parent)
 
     def talk(self, conversation: Callable[[LangGraphClient], Awaitable[T]]) -> T:
@@ -65,7 +65,7 @@ class LangGraphServer:
 
 @contextmanager
 def serve_langgraph(folder: Path, **environment: str) -> Iterator[LangGraphServer]:
-    """Start `packetgate studio` with all it keeps below `folder`; on leaving, the server and its children are gone."""
+    """Run `packetgate studio` with its data below `folder` until the end of the block; its children must end too."""
     (root := folder / "root").mkdir()
     with _serve([str(COMMAND), "studio"], folder, root, folder, **environment) as server:
         yield server
@@ -111,7 +111,7 @@ def _serve(command: list[str], folder: Path, root: Path, cwd: Path, **environmen
         _stop(process)
 
 
-def said(text: str) -> dict[str, Any]:
+def turn_input(text: str) -> dict[str, Any]:
     """Return a turn's input, as chat front ends send it."""
     return {"messages": [{"role": "user", "content": text}]}
 
@@ -119,7 +119,7 @@ def said(text: str) -> dict[str, Any]:
 async def ask(client: LangGraphClient, text: str, assistant: str = GRAPH, **context: Any) -> tuple[str, Any]:
     """Return a new thread, and the state after its first turn."""
     thread = (await client.threads.create())["thread_id"]
-    return thread, await client.runs.wait(thread, assistant, input=said(text), context=context)
+    return thread, await client.runs.wait(thread, assistant, input=turn_input(text), context=context)
 
 
 async def reply(client: LangGraphClient, thread: str, decision: Any, assistant: str = GRAPH, **context: Any) -> Any:
@@ -157,7 +157,7 @@ def _wait_until_it_answers(server: LangGraphServer, process: "subprocess.Popen[b
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:
-    """End the server as Ctrl-C does; what it does not end itself is killed, and counts as a failure."""
+    """End the server as Ctrl-C does; a child process that is still running is killed, and fails the test."""
     family = [process.pid, *descendants(process.pid)]
     process.send_signal(signal.SIGINT)
     with suppress(subprocess.TimeoutExpired):

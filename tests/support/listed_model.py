@@ -1,4 +1,4 @@
-"""A LangChain chat model that answers from a list, and says yes to each review."""
+"""A LangChain chat model that answers from a list, and approves every call in reviews."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from langchain_core.messages import BaseMessage
 
 
 class ListedModel(FakeListChatModel):
-    """Answers from the list; a question whether a call is right takes no answer from it."""
+    """Answers from the list; the answer to a review is not on the list."""
 
     def _call(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> str:
         is_review = messages[-1].text.rstrip().endswith("Is this call right?")

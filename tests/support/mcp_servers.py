@@ -25,7 +25,7 @@ SCRIPT = Path(__file__).with_name("stdio_server.py")
 
 
 class RawTool(Tool):
-    """A tool with exactly the schema given, however broken; it answers `ran`."""
+    """A tool with exactly this schema, even if it is invalid; it answers `ran`."""
 
     async def run(self, arguments: dict[str, Any]) -> Any:
         return self.convert_result("ran")
@@ -103,7 +103,7 @@ class StdioServer(Folder):
         (self / "may_start").touch()
 
     async def kill(self) -> None:
-        """Kill the running process and wait until it is gone."""
+        """Kill the running process and wait until it has ended."""
         pid = self.pids[-1]
         os.kill(pid, signal.SIGKILL)
         await until(lambda: not alive(pid))

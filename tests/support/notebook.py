@@ -19,7 +19,7 @@ class Notebook:
         self.notes = notes or {"a": "apples", "b": "bread", "c": "cheese", "d": "dates"}
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.barrier: asyncio.Barrier | None = None
-        """Where reads meet: none answers before all are there."""
+        """A barrier: no read answers before all have begun."""
         self.server: FastMCP[Any] = FastMCP(name)
         for tool in (
             *(self.read_note, self.list_notes, self.write_note, self.save_note, self.check_weather),

@@ -33,7 +33,7 @@ class Provider(InMemoryOAuthProvider):
         super().__init__(base_url=base_url, client_registration_options=options, required_scopes=[])
         self.lifetime_s = 3600.0
         self.metadata: dict[str, Any] = {}
-        """Fields of the metadata beside the usual ones."""
+        """Additional fields of the metadata."""
         self.iss = ""
         self.documents: dict[str, OAuthClientInformationFull] = {}
         """Client metadata documents by address."""
@@ -69,7 +69,7 @@ class Provider(InMemoryOAuthProvider):
 
     def expire_access_tokens(self) -> None:
         """Let every access token end now."""
-        self.access_tokens.clear()  # one that is known as expired would take its refresh token along
+        self.access_tokens.clear()  # an expired token would also delete its refresh token
 
     def _shortened(self, token: Any) -> Any:
         token.expires_in = int(self.lifetime_s)
@@ -79,7 +79,7 @@ class Provider(InMemoryOAuthProvider):
 
 @dataclass
 class Guarded:
-    """A server that asks for a login, and what its authorization server received."""
+    """A server that requires a login, and the requests to its authorization server."""
 
     url: str
     provider: Provider
@@ -87,11 +87,11 @@ class Guarded:
     """Path and form or query of each request to the authorization server."""
 
     def paths(self, path: str) -> list[dict[str, str]]:
-        """Return what was sent to one of the paths."""
+        """Return the forms and queries of the requests to a path."""
         return [sent for at, sent in self.received if at == path]
 
     async def browse(self, address: str) -> None:
-        """Open an address as a browser does, which needs no password here."""
+        """Open an address as a browser does; no password is needed."""
         await follow(address)
 
 

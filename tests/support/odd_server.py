@@ -36,14 +36,14 @@ ANSWERS: dict[str, bytes] = {
 }
 PROGRESS = b'{"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": TOKEN, "progress": N}}'
 REPORTS = 15
-"""Of its progress, that `reporting` makes before it answers, or for ever: `endless`."""
+"""Number of progress reports before `reporting` answers; `endless` reports without end."""
 REPORT_S = 0.1
 VAST = 100_000_000
-"""Bytes of the answer of `vast`."""
+"""Size of the answer of `vast` in bytes."""
 
 
 def answers(message: dict[str, Any], ran: Callable[[str], None]) -> Iterator[bytes]:
-    """Yield what the server sends in answer to a message, a line each."""
+    """Yield the lines that the server sends in answer to a message."""
     request, params = message.get("id"), message.get("params") or {}
     method = message.get("method")
     if request is None or method == "hangs":
@@ -88,7 +88,7 @@ class OddHttp:
 
     def __init__(self) -> None:
         self.as_events = False
-        """Whether it answers by a stream of events."""
+        """Whether it answers with a stream of events."""
         self.ran: list[str] = []
         self.initialized = 0
         self.sessions: set[str] = set()

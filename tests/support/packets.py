@@ -46,7 +46,7 @@ FILES = Catalogue(
         tool("clock.convert_time", "time", "zone", time="string", zone="string", description="Convert a time."),
     ]
 )
-"""What a small set of servers offers."""
+"""The tools of a small set of servers."""
 
 
 class _Shelf:
@@ -75,12 +75,12 @@ def done(
 
 
 def with_output(call: ToolCall, output: str, **more: Any) -> ToolCall:
-    """Return the call with what its tool returned."""
+    """Return the call with its tool's output."""
     return call.model_copy(update={"result": ToolResult(success=True, output=output, **more)})
 
 
 def with_error(call: ToolCall, error: str) -> ToolCall:
-    """Return the call with the error it ended in."""
+    """Return the call with its tool's error."""
     return call.model_copy(update={"result": ToolResult(success=False, error=error)})
 
 
@@ -94,16 +94,16 @@ def packet(
     servers: tuple[ServerHealth, ...] = (),
     **routing: Any,
 ) -> CognitionPacket:
-    """Return the packet of a turn that needs tools, its palette the whole catalogue."""
+    """Return the packet of a turn that needs tools; its palette is the whole catalogue."""
     entries = tuple(
         PaletteEntry(tool_name=name, detail="full", reason="ranked", risk=spec.risk) for name, spec in catalogue.items()
     )
-    said = [message for human, ai in history for message in (HumanMessage(human), AIMessage(ai))]
+    earlier = [message for human, ai in history for message in (HumanMessage(human), AIMessage(ai))]
     return CognitionPacket(
         content=Content(original_prompt=prompt, clarifications=clarifications, data_fields=data),
         context=Context(palette=entries, servers=servers),
         tool_routing=ToolRouting(calls=calls, **routing),
-        messages=[*said, HumanMessage(prompt)],
+        messages=[*earlier, HumanMessage(prompt)],
     )
 
 
@@ -113,7 +113,7 @@ def asking(prompt: str) -> CognitionPacket:
 
 
 class Shelf:
-    """A toolbox that only has a catalogue, and counts how often it was asked for."""
+    """A toolbox that only has a catalogue, and counts the reads of the catalogue."""
 
     def __init__(self, catalogue: Catalogue = FILES) -> None:
         self.asked = 0

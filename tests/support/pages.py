@@ -13,11 +13,11 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *s
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
 _ASSIGNED = re.compile(r"[A-Za-z_]+=")
 _BEFORE = {"export"}
-"""Words that a command may follow."""
+"""Words that may precede a command."""
 
 
 def code_of(page: Path) -> Iterator[str]:
-    """Yield each piece of code: inline ones, and the lines of fenced blocks."""
+    """Yield each piece of inline code, and each line of the fenced blocks."""
     for token in _MARKDOWN.parse(page.read_text()):
         if token.type == "fence":
             yield from token.content.splitlines()
@@ -27,7 +27,7 @@ def code_of(page: Path) -> Iterator[str]:
 
 
 def links_of(page: Path) -> Iterator[str]:
-    """Yield where its links and images lead."""
+    """Yield the targets of its links and images."""
     for token in _MARKDOWN.parse(page.read_text()):
         for child in token.children or ():
             if child.type in {"link_open", "image"}:
@@ -35,13 +35,13 @@ def links_of(page: Path) -> Iterator[str]:
 
 
 def anchors_of(page: Path) -> set[str]:
-    """Return the names of its headings, as links have them."""
+    """Return the anchors of its headings."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def commands_of(page: Path, program: str) -> Iterator[list[str]]:
-    """Yield the words of each command of a program that a piece of code is, as far as its pipe goes."""
+    """Yield the words of each piece of code that is a command of a program, up to a pipe."""
     for code in code_of(page):
         if program not in code:
             continue

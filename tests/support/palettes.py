@@ -18,7 +18,7 @@ CATALOGUE = ("toucan_mcp_catalog", "tools.jsonl")
 
 
 def all_tools() -> list[ToolSpec]:
-    """Return those of our own, and real servers' where the data is at hand: all by night, by day as many as fit."""
+    """Return our own tools and, if available, real servers' tools: all in nightly runs, otherwise as many as fit."""
     rows = [(f"real.{number}", row["input_schema"]) for number, row in enumerate(read_rows(*CATALOGUE))]
     own = [(f"own.{name}", schema) for name, schema in SCHEMAS.items()]
     if not NIGHTLY:
@@ -28,7 +28,7 @@ def all_tools() -> list[ToolSpec]:
 
 
 def palettes() -> Iterator[list[ToolSpec]]:
-    """Yield palettes that hold every tool at least once: five or six of the data's, or our own over and over."""
+    """Yield palettes that contain every tool at least once; our own tools are repeated if there are too few others."""
     tools = all_tools()
     random.Random(0).shuffle(tools)
     size = max(SIZE, -(-len(tools) // PALETTES))

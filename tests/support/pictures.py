@@ -8,7 +8,7 @@ from typing import Any
 from support.scripted_openai import ScriptedOpenAI
 
 NO_TOOL = '{"needs_tool": false, "user_intent": "it", "access": "read", "action": "none", "confidence": 0.9}'
-"""What a model answers that is asked for an intent, or for a selection, where no tool is needed."""
+"""A model's answer at the intent or the selection stage if no tool is needed."""
 
 
 def png(shade: int = 0) -> bytes:
@@ -23,7 +23,7 @@ def png(shade: int = 0) -> bytes:
 
 
 def data_url(data: bytes, kind: str = "image/png") -> str:
-    """Return the address that is the file itself."""
+    """Return a data URL of the file."""
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
@@ -39,6 +39,6 @@ def shown(server: ScriptedOpenAI, number: int = -1) -> list[bytes]:
     return [base64.b64decode(url.partition(",")[2]) for url in urls]
 
 
-def told(server: ScriptedOpenAI, number: int = -1) -> str:
-    """Return the words of a request's last message."""
+def last_text(server: ScriptedOpenAI, number: int = -1) -> str:
+    """Return the text of a request's last message."""
     return "\n".join(one["text"] for one in parts(server, number) if one["type"] == "text")

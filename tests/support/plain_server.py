@@ -17,7 +17,7 @@ from plain_server import Folder, PlainServer
 folder = Folder(sys.argv[1]) if sys.argv[1:] else None
 server = PlainServer("plain")
 """
-"""What the code of a server begins with."""
+"""The first lines of a server's code."""
 
 
 def entry(server: str | Path, *args: str | Path, **more: Any) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def configure(file: Path, *, builtin: bool = False, **entries: dict[str, Any]) -
 
 
 class Folder:
-    """A folder of files by which a test and a server's process know of each other."""
+    """A folder of files through which a test and a server process communicate."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -61,8 +61,8 @@ class Folder:
 
 
 class PlainServer:
-    """Tools are coroutine functions of strings that return text, or the parts of an answer; an `OSError` is the tool's
-    error. A call that is cancelled is cancelled in them.
+    """Offers coroutine functions as tools. They take strings, and return text or the parts of an answer. An `OSError`
+    becomes the tool's error, and a cancelled call cancels its function.
     """
 
     def __init__(self, name: str) -> None:
@@ -84,11 +84,11 @@ class PlainServer:
         return function
 
     def reading(self, function: ToolFunction) -> ToolFunction:
-        """Offer a function as a tool that only reads, by its annotation."""
+        """Offer a function as a tool that is annotated as read-only."""
         return self.tool(function, readOnlyHint=True)
 
     def run(self) -> None:
-        """Serve until standard input ends; what still runs is left off then."""
+        """Serve until standard input ends; calls that still run are aborted."""
         asyncio.run(self._serve())
 
     async def _serve(self) -> None:
@@ -121,12 +121,12 @@ class PlainServer:
         function, _ = self._tools[name]
         failed = False
         try:
-            said = await function(**(arguments or {}))
+            output = await function(**(arguments or {}))
         except OSError as error:
-            said, failed = str(error), True
-        content = [{"type": "text", "text": said}] if isinstance(said, str) else said
+            output, failed = str(error), True
+        content = [{"type": "text", "text": output}] if isinstance(output, str) else output
         self._say(request, result={"content": content, "isError": failed})
 
-    def _say(self, request: Any, **said: Any) -> None:
-        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": request, **said}) + "\n")
+    def _say(self, request: Any, **fields: Any) -> None:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": request, **fields}) + "\n")
         sys.stdout.flush()

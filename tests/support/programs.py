@@ -25,7 +25,7 @@ def missing(reason: str) -> NoReturn:
 
 
 def descendants(of: int | None = None) -> dict[int, str]:
-    """Return the command line by process id of all running processes below one; by default, below this one."""
+    """Return the command line by process id of all running descendants of a process, by default of this process."""
     listing = subprocess.run(
         [require("ps"), "-A", "-ww", "-o", "pid=,ppid=,stat=,args="], capture_output=True, text=True, check=True
     )

@@ -13,7 +13,7 @@ def sent(scripted: ScriptedOpenAI, number: int = -1) -> list[tuple[str, str]]:
 
 
 def _text(message: dict[str, Any]) -> Any:
-    """Return what a message says: a text, its parts, or its calls as JSON."""
+    """Return a message's text, the text of its parts, or its calls as JSON."""
     calls = [call["function"] for call in message.get("tool_calls", ())]
     return json.dumps(calls, ensure_ascii=False) if calls else message["content"]
 
@@ -24,7 +24,7 @@ def offered(scripted: ScriptedOpenAI, number: int = -1) -> dict[str, dict[str, A
 
 
 def system(scripted: ScriptedOpenAI, number: int = -1) -> str:
-    """Return a request's system prompt, its only one and its first message."""
+    """Return a request's system prompt, after checking that it is the first message and the only one."""
     roles = [role for role, _ in sent(scripted, number)]
     assert roles.index("system") == 0
     assert roles.count("system") == 1
@@ -32,7 +32,7 @@ def system(scripted: ScriptedOpenAI, number: int = -1) -> str:
 
 
 def last(scripted: ScriptedOpenAI, number: int = -1) -> str:
-    """Return the text of a request's last message, which is the user's, without white space around it."""
+    """Return the text of a request's last message, which is the user's, without surrounding white space."""
     role, text = sent(scripted, number)[-1]
     assert role == "user"
     return text.strip()
@@ -47,15 +47,15 @@ NO_TOOL = selection("none", needs_tool=False)
 
 
 def call(tool: str, **params: Any) -> str:
-    """Return a selection of one call, which does not say whether it is all."""
+    """Return a selection of one call that does not state whether more calls follow."""
     return selection("call", calls=[{"tool": tool, "params": params}])
 
 
 def written_call(tool: str, **params: Any) -> str:
-    """Return a call as a model writes it that is offered tools in words."""
+    """Return a call as a model writes it if tools are offered in words."""
     return as_text(json.loads(call(tool, **params)))
 
 
 def first_call(tool: str, **params: Any) -> str:
-    """Return a selection of one call, after which another is wanted."""
+    """Return a selection of one call that states that another call follows."""
     return selection("call", calls=[{"tool": tool, "params": params}], complete=False)

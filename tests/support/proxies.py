@@ -153,7 +153,7 @@ class Talk:
     url: str
     gateway: Gateway = field(kw_only=True)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the client is told that the tool list changed."""
+    """Set when the client is notified that the tool list changed."""
     notices: list[str] = field(default_factory=list)
     """The methods of all notifications about lists."""
     asked: list[str] = field(default_factory=list)
@@ -170,17 +170,17 @@ class Talk:
         return CallResult(bool(result.is_error), text, result.structured_content or {})
 
     async def set_context(self, query: str) -> dict[str, str]:
-        """Set the context; return what later calls must send."""
+        """Set the context, and return the arguments that later calls must send."""
         context_id = (await self.call("set_context", query=query)).structured["context_id"]
         return {"context_id": context_id} if context_id else {}
 
     async def other_answers(self) -> bool:
-        """Whether `other_server` answers."""
+        """Return whether `other_server` answers."""
         result = await self.call("call_read_tool", name="other.echo", arguments={"text": "x"})
         return (result.is_error, result.text) == (False, "other says x")
 
-    async def is_told(self) -> None:
-        """Wait until the client is told that the tool list changed."""
+    async def until_list_changed(self) -> None:
+        """Wait until the client is notified that the tool list changed."""
         await asyncio.wait_for(self.changed.wait(), 30)
 
 

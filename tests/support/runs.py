@@ -21,7 +21,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _ctrl_c_is_heeded() -> None:
+def _restore_ctrl_c() -> None:
     """Restore the handling of Ctrl-C, which a shell disables for background runs."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, lambda *_: None)

@@ -32,7 +32,7 @@ def call(tool_name: str, **params: Any) -> Selection:
 
 
 def wanted(tool_name: str, **params: Any) -> SelectedCall:
-    """Return one wanted call."""
+    """Return a selected call."""
     return SelectedCall(tool_name=tool_name, params=params)
 
 
@@ -42,17 +42,17 @@ def calls(*each: SelectedCall) -> Selection:
 
 
 def clarify(question: str) -> Selection:
-    """Return a selection that needs to know something."""
+    """Return a selection that asks the user a question."""
     return Selection(action="clarify", question=question, confidence=0.8, decided_by="model")
 
 
 def describe(*names: str) -> Selection:
-    """Return a selection that wants full descriptions."""
+    """Return a selection that requests full descriptions."""
     return Selection(action="describe", tool_names=names, confidence=0.8, decided_by="model")
 
 
 def none(reasoning: str = "") -> Selection:
-    """Return a selection of nothing."""
+    """Return a selection without a call."""
     return Selection(action="none", reasoning=reasoning, confidence=0.8, decided_by="model")
 
 
@@ -89,13 +89,13 @@ Judge = Callable[[ToolCall], CallReview | None]
 
 
 def approving(confidence: float, *, approved: bool = True) -> Judge:
-    """Judge every call the same."""
+    """Return a judge that gives every call the same review."""
     return lambda call: CallReview(call_id=call.call_id, approved=approved, confidence=confidence)
 
 
 @dataclass
 class ScriptedReviewer:
-    """Judges each call by a function; a call it returns None for goes unjudged."""
+    """Judges each call by a function; if it returns None, the call is not reviewed."""
 
     judge: Judge
     seen: list[CognitionPacket] = field(default_factory=list)
@@ -124,7 +124,7 @@ def scripted(
     responder: Responder | None = None,
     intent: IntentDetector | None = None,
 ) -> Deciders:
-    """Return deciders that make these selections, approve of everything, and answer without a model."""
+    """Return deciders that make these selections, approve every call, and answer without a model."""
     selector = ScriptedSelector([*selections])
     return Deciders(
         intent=intent or IntentWhileSelecting(selector),

@@ -34,7 +34,7 @@ from support.scripted_replies import (
 
 
 def verdict(probability: float) -> Tokens:
-    """Return the answer to whether a call is right, with this probability of a yes."""
+    """Return the answer to the question whether a call is right, with this probability of yes."""
     words = {"yes": probability, "no": 1 - probability}
     return Tokens.of(Token(max(words, key=words.__getitem__), words))
 
@@ -57,24 +57,24 @@ class ScriptedOpenAI:
     api_key: str | None = None
     """The only key accepted; None accepts any."""
     models_status: int = 200
-    """What /v1/models answers with."""
+    """The HTTP status of /v1/models."""
     replies: list[Reply] = field(default_factory=list)
     refuses: dict[str, HttpError] = field(default_factory=dict)
-    """How requests with a feature are refused, whatever is scripted: see `features`. The first that applies."""
+    """Errors by feature of a request (see `features`); the first that applies replaces the scripted answer."""
     requests: list[dict[str, Any]] = field(default_factory=list)
-    """The bodies of the chat completions asked for, in order."""
+    """The bodies of the requests for chat completions, in order."""
     headers: list[dict[str, str]] = field(default_factory=list)
     """The headers of the same requests."""
     verdict: Reply = field(default_factory=lambda: verdict(0.98))
     """The answer to each question whether a call is right."""
     reviews: list[dict[str, Any]] = field(default_factory=list)
-    """The bodies of these questions, which are not among `requests`."""
+    """The bodies of these questions, which are not in `requests`."""
 
     warm_ups: list[dict[str, Any]] = field(default_factory=list)
-    """The bodies of the requests that only have a prompt evaluated, which are not among `requests`."""
+    """The bodies of requests that only evaluate a prompt, which are not in `requests`."""
     silent: dict[str, Any] | None = None
-    """The request that a selection of no tool answered without a word: when asked again, it is answered so again, and
-    is not among `requests`."""
+    """The last request that got a selection without a call and without text. If it comes again, it gets the same
+    answer, and is not in `requests`."""
 
     def script(self, *replies: Reply) -> None:
         """Set the answers to the next chat completions, in order."""
@@ -131,7 +131,7 @@ class ScriptedOpenAI:
         return reply.response() if isinstance(reply, HttpError | Raw) else Response(str(reply), 200)
 
     async def embed(self, request: Request) -> Response:
-        """Answer with a vector that says which letters a text holds: near texts share letters."""
+        """Answer with a vector of letter counts, so that similar texts have similar vectors."""
         body = await request.json()
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
         vectors = [[float(text.lower().count(letter)) + 0.01 for letter in ascii_lowercase] for text in texts]
@@ -147,7 +147,7 @@ class ScriptedOpenAI:
 
 @contextmanager
 def serve_scripted_openai(more: Sequence[Route] = ()) -> Iterator[ScriptedOpenAI]:
-    """Run a server on a free loopback port for as long as the context lasts; `more` is what it serves besides."""
+    """Run a server on a free loopback port until the end of the block; `more` are additional routes."""
     listener = socket.create_server(
         ("127.0.0.1", 0)
     )  # the socket listens already, so clients need not wait for uvicorn
@@ -175,15 +175,15 @@ def serve_scripted_openai(more: Sequence[Route] = ()) -> Iterator[ScriptedOpenAI
 
 
 def free_port() -> int:
-    """Return a loopback port that nobody listens on."""
+    """Return a free loopback port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 
 
 def features(body: dict[str, Any]) -> set[str]:
-    """Return what a request asks for: its keys, `top_logprobs.N`, and whether there are `pictures`.
+    """Return the features of a request: its keys, `top_logprobs.N`, and `pictures` if it has any.
 
-    Of the tools' schemas also their keys, `schema.KEY`, which are keywords and the names of properties.
+    `schema.KEY` stands for the keys in the tools' schemas: keywords and names of properties.
     """
     found = {*body, f"top_logprobs.{body.get('top_logprobs')}"}
     found |= {f"streamed {name}" for name in body} if body.get("stream") else set()
@@ -239,10 +239,10 @@ async def _message_events(reply: Message, usage: dict[str, int]) -> AsyncIterato
     calls = reply.fields.get("tool_calls") or ()
     yield event(envelope(kind, "delta", {**reply.fields, "tool_calls": None}, None))
     for at, call in enumerate(calls):
-        told = call["function"]
-        yield event(_call_delta({**call, "index": at, "function": {**told, "arguments": ""}}))
-        for begin in range(0, len(told["arguments"]), 8):
-            yield event(_call_delta({"index": at, "function": {"arguments": told["arguments"][begin : begin + 8]}}))
+        function = call["function"]
+        yield event(_call_delta({**call, "index": at, "function": {**function, "arguments": ""}}))
+        for begin in range(0, len(function["arguments"]), 8):
+            yield event(_call_delta({"index": at, "function": {"arguments": function["arguments"][begin : begin + 8]}}))
     yield event(envelope(kind, "delta", None, reply.finish_reason))
     yield event(envelope(kind, "delta", None, None) | {"choices": [], "usage": usage})
     yield "data: [DONE]\n\n"

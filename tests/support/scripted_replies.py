@@ -28,7 +28,7 @@ class HttpError:
     retry_after: str | None = None
     """The `Retry-After` header."""
     body: Any = None
-    """The whole body, where it is not OpenAI's error object."""
+    """The complete body, if it is not OpenAI's error object."""
 
     def response(self) -> Response:
         error = {"message": self.message, "type": "scripted", "param": self.param, "code": self.code}
@@ -52,7 +52,7 @@ class Raw:
 
 @dataclass(frozen=True)
 class Token:
-    """A token of an answer, with the probability of what could have been written in its place."""
+    """A token of an answer, with the probabilities of the alternatives."""
 
     text: str
     probabilities: Mapping[str, float] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Message:
-    """Answer with an assistant's message of these fields, and with the logprobs of tokens where they are asked for."""
+    """Answer with an assistant's message of these fields, and with the logprobs of tokens if they are requested."""
 
     fields: Mapping[str, Any]
     finish_reason: str = "stop"
@@ -74,7 +74,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Tokens:
-    """Answer with these tokens, and with their logprobs where they are asked for."""
+    """Answer with these tokens, and with their logprobs if they are requested."""
 
     tokens: tuple[Token, ...]
 
@@ -112,7 +112,7 @@ class CutOff:
 
 @dataclass(frozen=True)
 class Stall:
-    """Send this text, if any, then nothing until the client goes away; `drip`: white space without end instead."""
+    """Send this text, if any, then nothing until the client disconnects; with `drip`, white space without end."""
 
     text: str | None = None
     drip: bool = False
@@ -133,14 +133,14 @@ class Stall:
 
 @dataclass(frozen=True)
 class Thinks:
-    """Think for so many tokens, a word each, and then answer; the length that is asked for may end either."""
+    """Think for this many tokens, one word each, and then answer; the requested length may cut off either."""
 
     tokens: int
     text: str
     where: Literal["beside", "marks", "billed"] = "beside"
-    """In `reasoning_content`, in the text between `<think>` marks, or only in what is billed."""
+    """In `reasoning_content`, in the text between `<think>` marks, or only in the usage."""
     most: int = 1_000_000
-    """The server's own limit to an answer."""
+    """The server's own limit on the length of an answer."""
 
     def response(self, body: Mapping[str, Any]) -> Response:
         limit = min(body.get("max_tokens") or body["max_completion_tokens"], self.most)
@@ -172,7 +172,7 @@ Reply = str | HttpError | Raw | CutOff | Stall | Message | Tokens | Thinks
 
 
 def read_selection(reply: Reply) -> dict[str, Any] | None:
-    """Return the selection that a reply is; None where it is something else."""
+    """Return the selection in a reply; None if the reply is not a selection."""
     try:
         value = json.loads(reply) if isinstance(reply, str) else None
     except ValueError:
@@ -183,7 +183,7 @@ def read_selection(reply: Reply) -> dict[str, Any] | None:
 def as_calls(chosen: Mapping[str, Any]) -> Message:
     """Return a selection as a model's own tool calls, by the names under which tools are offered.
 
-    One of no tool has no words: the answer is then asked for by itself.
+    A selection without a call has no text: the answer is then requested separately.
     """
     match chosen["action"]:
         case "none":
@@ -210,7 +210,7 @@ def tool_calls(*calls: tuple[str, str], content: str | None = None, finish_reaso
 
 
 def as_text(chosen: Mapping[str, Any]) -> str:
-    """Return a selection as servers write it that leave calls in the text."""
+    """Return a selection in the form of servers that leave calls in the text."""
     calls = as_calls(chosen).fields.get("tool_calls", ())
     return "".join(
         f'<tool_call>{{"name": "{one["name"]}", "arguments": {one["arguments"]}}}</tool_call>'

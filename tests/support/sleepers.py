@@ -5,25 +5,25 @@ from pathlib import Path
 from uuid import uuid4
 
 KINDS = ("env -i", "setsid", "env -i setsid", "env -i setsid sh -c '(\"$@\" &)' sh")
-"""With a cleared environment, in a new session, with both, and both once more as an orphan."""
+"""With a cleared environment, in a new session, with both, and with both as an orphan."""
 
 
 class Sleepers:
-    """Processes that sleep for a time by which they are known, in whatever namespace they are."""
+    """Processes that sleep for a unique time, which identifies them in every namespace."""
 
     def __init__(self) -> None:
         self._command = ["sleep", f"300.{uuid4().int % 10**12:012}"]
         line = " ".join(self._command)
         started = f"until [ \"$(pgrep -cxf '{line}')\" = {len(KINDS)} ]; do sleep 0.05; done\necho started\n"
         self.script = "trap '' TERM\n" + "".join(f"{kind} {line} &\n" for kind in KINDS) + started
-        """Starts them, none of which heeds SIGTERM, and goes on when all are there."""
+        """Starts the processes, which ignore SIGTERM, and continues when all are running."""
 
     def alive(self) -> int:
-        """Return how many there are."""
+        """Return the number of running processes."""
         return sum(map(self._is_one, Path("/proc").glob("[0-9]*")))
 
     def begin(self) -> None:
-        """Wait until all are there."""
+        """Wait until all processes are running."""
         for _ in range(3_000):
             if self.alive() == len(KINDS):
                 return
@@ -31,7 +31,7 @@ class Sleepers:
         raise TimeoutError("they were never started")
 
     def end(self) -> bool:
-        """Whether all end by themselves within ten seconds."""
+        """Return whether all processes end by themselves within ten seconds."""
         for _ in range(500):
             if not self.alive():
                 return True

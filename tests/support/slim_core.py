@@ -9,7 +9,7 @@ OPTIONAL = frozenset({"dateparser", "llama_cpp", "numpy", "onnxruntime", "tokeni
 
 
 class SlimPathFinder(PathFinder):
-    """Finds what is installed, except these packages."""
+    """Finds the installed packages, except these."""
 
     @classmethod
     def find_spec(cls, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:

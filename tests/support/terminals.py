@@ -17,7 +17,7 @@ from packetgate.graph.private_files import private_file
 TIMEOUT_S = 90
 KEYS = {"Ctrl-C": "\x03", "Ctrl-D": "\x04", "Tab": "\t", "Up": "\x1b[A"}
 PASTE = ("\x1b[200~", "\x1b[201~")
-"""What a terminal puts around pasted text."""
+"""The marks that a terminal adds around pasted text."""
 
 _STEERING = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\r")
 
@@ -34,20 +34,20 @@ class Terminal(fdpexpect.fdspawn):
         return self._process.wait(TIMEOUT_S)
 
     def terminate(self) -> None:
-        """Tell the command to end, as whoever runs it as a service does."""
+        """Send SIGTERM to the command, as a service manager does."""
         os.kill(self._process.pid, signal.SIGTERM)
 
     def close(self) -> None:
-        """Hang up; the command is gone then."""
+        """Close the terminal, and kill the command."""
         super().close()
         self._process.kill()
 
 
 @contextmanager
 def terminal(cli: CommandLine, *args: str, is_first: bool = False, **variables: str) -> Iterator[Terminal]:
-    """Run a command at a terminal of 120 columns and 40 rows; on leaving, it is ended.
+    """Run a command at a terminal of 120 columns and 40 rows until the end of the block.
 
-    `is_first`: whether it may be the user's first, so that `init` is offered where no model is set.
+    `is_first`: whether this may be the user's first command; if no model is set, the command then offers `init`.
     """
     if not is_first:
         private_file(cli.home / "offered")
@@ -70,8 +70,8 @@ def chatting(cli: CommandLine, *args: str, **variables: str) -> Iterator[Termina
         yield child
 
 
-def said(child: Terminal) -> str:
-    """Return what was printed before what was last expected, without colours and movements of the cursor."""
+def printed(child: Terminal) -> str:
+    """Return the output before the last expected text, without colours and cursor movements."""
     return _STEERING.sub("", child.before or "")
 
 

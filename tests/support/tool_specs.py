@@ -19,7 +19,7 @@ def a_tool(
     schema: dict[str, Any] | None = None,
     **properties: Any,
 ) -> ToolSpec:
-    """Return the tool `server.tool` with these parameters, or with this very schema."""
+    """Return the tool `server.tool` with these parameters, or with exactly this schema."""
     server, _, upstream = name.partition(".")
     full = description or f"{upstream.replace('_', ' ').capitalize()}."
     return ToolSpec(
@@ -34,7 +34,7 @@ def a_tool(
 
 
 def files_catalogue() -> Catalogue:
-    """Return three tools on files: one reads, one writes, one runs."""
+    """Return three tools on files: a read, a write, and one that runs commands."""
     mode = {"type": "string", "enum": ["create", "append"], "default": "create"}
     return Catalogue(
         [

@@ -71,4 +71,4 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "unknown_type": _obj(value={"type": "any"}),
     "draft_four": {"$schema": "http://json-schema.org/draft-04/schema#", **_obj(n={**WHOLE, "minimum": 0})},
 }
-"""By the tool's name."""
+"""Schemas by the tool's name."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 MARK = "PYTEST_RUN"
-"""The variable by which the processes of a run are known. MCP servers are not given it: they end with their clients."""
+"""The variable that marks the processes of a run. MCP servers do not get it: they end with their clients."""
 
 
 def left(run: str) -> list[int]:

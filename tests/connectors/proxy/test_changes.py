@@ -48,7 +48,7 @@ async def test_a_changed_tool_is_announced_to_a_session(tmp_path: Path) -> None:
         assert "desk__find_note" not in await talk.names()
         desk.offer("find_note", "name")
         await desk.announce()
-        await talk.is_told()
+        await talk.until_list_changed()
         assert "desk__find_note" in await talk.names()
 
 

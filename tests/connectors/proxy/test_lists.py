@@ -53,7 +53,7 @@ async def test_a_context_changes_the_list_of_its_own_session(tmp_path: Path) -> 
         result = await talk.call("set_context", query="turn lamp number 7 of the greenhouse by zorgblatt")
         assert (result.structured["listed"], result.structured["context_id"]) == (True, None)
         assert list(result.structured["unknown_words"]) == ["zorgblatt"]
-        await talk.is_told()
+        await talk.until_list_changed()
         assert "ledger__lamp_7" in await talk.names()
         await talk.set_context("turn lamp number 299 of the greenhouse")
         names = await talk.names()

@@ -87,7 +87,7 @@ async def test_a_started_server_is_announced(slow: SlowServer, tmp_path: Path) -
         assert await talk.names() == META | {"other__echo"}
         slow.may_start.set()
         while "slow__get_it" not in await talk.names():
-            await talk.is_told()
+            await talk.until_list_changed()
             talk.changed.clear()
 
 
@@ -102,7 +102,7 @@ async def test_the_first_list_is_answered_at_once_and_changed_once(slow: SlowSer
         await until(lambda: talk.gateway.hub.starting == ("later",))
         assert talk.notices == []
         later.may_start.set()
-        await talk.is_told()
+        await talk.until_list_changed()
         assert await talk.names() == META | {"other__echo", "slow__get_it", "later__get_it"}
         await until(lambda: len(talk.notices) > 1)
         await talk.client.list_resources()

@@ -6,7 +6,7 @@ import openai
 import pytest
 from support.command_line import CommandLine
 from support.endpoints import Chat, serving
-from support.pictures import NO_TOOL, data_url, png, shown, told
+from support.pictures import NO_TOOL, data_url, last_text, png, shown
 from support.scripted_openai import ScriptedOpenAI
 
 CAT, DOG = png(shade=1), png(shade=2)
@@ -34,8 +34,8 @@ async def test_a_model_with_vision_receives_pictures_and_files(
         parts = [text("Which is darker?"), picture(data_url(CAT)), picture(data_url(DOG)), file("a.txt", b"Ask Ann.")]
         assert await chat.say(parts, stream=stream) == "Both are grey."
         assert shown(scripted_openai) == [CAT, DOG]
-        assert "Which is darker?" in told(scripted_openai)
-        assert "Ask Ann." in told(scripted_openai)
+        assert "Which is darker?" in last_text(scripted_openai)
+        assert "Ask Ann." in last_text(scripted_openai)
         assert await chat.say("Tell me something about it", stream=stream) == "The first."
         assert "Both are grey." in str(scripted_openai.requests[-1]["messages"])  # the session goes on
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.openai_models import model_at
 from support.packets import CONTEXT, FILES, asking
-from support.pictures import parts, png, shown, told
+from support.pictures import last_text, parts, png, shown
 from support.prompts import last, selection, sent
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
@@ -126,8 +126,8 @@ async def test_a_tools_picture_is_shown_only_to_a_model_known_to_see(
     packet = with_chart(kept, asking("Draw it"))
     answer = await respond_by_model(of(await seeing(scripted_openai, vision=vision)), packet, FILES, CONTEXT, kept)
     assert shown(scripted_openai) == expected
-    assert "returned by plot.draw, untrusted: image image/png" in told(scripted_openai)
-    assert ("not shown to you" in told(scripted_openai)) is not bool(expected)
+    assert "returned by plot.draw, untrusted: image image/png" in last_text(scripted_openai)
+    assert ("not shown to you" in last_text(scripted_openai)) is not bool(expected)
     assert answer.text == "A chart."  # no note below, because the user did not attach the picture
 
 
@@ -157,7 +157,7 @@ async def test_refused_pictures_are_replaced_by_descriptions(
         scripted_openai.script(selection("none"))
         routed = packet.model_copy(update={"tool_routing": ToolRouting()})
         assert (await select_by_model(of(model), routed, FILES, CONTEXT, kept)).action == "none"
-    assert f"cat.png, image/png, {len(CAT)} bytes" in told(scripted_openai)
+    assert f"cat.png, image/png, {len(CAT)} bytes" in last_text(scripted_openai)
     assert model.accepts_images is None
 
 
@@ -169,7 +169,7 @@ async def test_a_deleted_picture_is_reported(scripted_openai: ScriptedOpenAI, ke
     scripted_openai.script("I cannot see it.")
     await respond_by_model(of(await seeing(scripted_openai)), packet, FILES, CONTEXT, kept)
     assert shown(scripted_openai) == []
-    assert "it is not shown to you" in told(scripted_openai)
+    assert "it is not shown to you" in last_text(scripted_openai)
 
 
 async def test_an_earlier_picture_is_shown_only_to_the_answering_model(
@@ -182,9 +182,9 @@ async def test_an_earlier_picture_is_shown_only_to_the_answering_model(
     scripted_openai.script("It has none.", selection("none"), "Not that I see.")
     await respond_by_model(model, later, FILES, CONTEXT, kept)
     assert shown(scripted_openai) == [CAT]
-    assert "attached earlier: cat.png" in told(scripted_openai)
+    assert "attached earlier: cat.png" in last_text(scripted_openai)
     await select_by_model(model, later.model_copy(update={"tool_routing": ToolRouting()}), FILES, CONTEXT, kept)
     assert shown(scripted_openai) == []
     answer = await respond_by_model(of(await seeing(scripted_openai, vision=False)), later, FILES, CONTEXT, kept)
     assert (shown(scripted_openai), answer.text) == ([], "Not that I see.")
-    assert "do not guess" in told(scripted_openai)
+    assert "do not guess" in last_text(scripted_openai)
