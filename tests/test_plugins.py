@@ -223,18 +223,18 @@ async def test_the_check_of_an_installed_plug_in_holds_at_every_door(
         mailed = await opened.turn([mail()], words="Write to mia@example.org: it is late")
         noted = await opened.turn([note()], words="Write avocado into note a", answers=["approve"], thread="two")
     assert (mailed.ran, mailed.asked) == ([], [])
-    assert "no mail leaves this house" in mailed.told
+    assert "no mail leaves this house" in mailed.output
     assert [name for name, _ in noted.ran] == ["write_note"]
 
 
 @pytest.mark.parametrize("given", [{"checks": [no_mail]}, {"plugins": [PLUGIN]}])
 def test_a_check_of_an_argument_refuses_a_call(tmp_path: Path, given: dict[str, Any]):
-    office, model = Office(), ScriptedModel(steps=[[mail()]], told=[])
+    office, model = Office(), ScriptedModel(steps=[[mail()]], prompts=[])
     with create_router(model, [office.server()], settings=WRITES, root=tmp_path, **given) as router:
         turn = router.invoke("Write to mia@example.org: it is late")
     assert turn.question is None
     assert office.made == []
-    assert "no mail leaves this house" in model.told[-1]
+    assert "no mail leaves this house" in model.prompts[-1]
 
 
 @pytest.mark.parametrize("is_installed", [True, False])

@@ -1,4 +1,4 @@
-"""The four ways to a tool: graph, library, middleware and proxy. Each door makes the same calls, and tells the same."""
+"""The four ways to a tool: graph, library, middleware and proxy. The same calls have the same outcomes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -56,14 +56,14 @@ class Question:
 
 @dataclass
 class Outcome:
-    """What became of a request."""
+    """The outcome of a request."""
 
     ran: list[Made]
     """The calls that reached a tool, in order."""
     asked: list[Question]
     """The questions, in order."""
-    told: str
-    """What the caller got, apart from the questions: answer and results, or what the model was told."""
+    output: str
+    """The text for the caller apart from the questions: answer and results, or the model's last prompt."""
     answer: str = ""
     """The text for the user."""
     waits: bool = False
@@ -77,7 +77,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Setup:
-    """What a door is opened with."""
+    """The settings of a door."""
 
     home: Path
     """A folder for databases and files."""
@@ -91,12 +91,12 @@ class Setup:
     approved: bool = True
     """Whether the review approves."""
     answer: str = "That is all."
-    """What the model says when it makes no call."""
+    """The model's text when it makes no call."""
     stored: bool = False
     """Whether checkpoints and journal are files in the folder."""
     can_ask: bool = True
     shown: int = 0
-    """How many tools the model is shown; 0: all that fit."""
+    """Number of tools that the model is shown; 0 means all that fit."""
 
     def policy_file(self, server: str) -> Path | None:
         """Write the policy for a server with this name, and return its path."""
@@ -114,14 +114,14 @@ class Setup:
 
 
 class Door(Protocol):
-    """A way by which requests come to the tools of an office."""
+    """A way from a request to the tools of an office."""
 
     async def turn(self, *steps: Step, words: str, answers: Sequence[Answer] = (), thread: str = "one") -> Outcome:
         """Make the calls of each step for a request, and answer each question with the next answer."""
         ...
 
     async def resume(self, step: Step, words: str, answers: Sequence[Answer] = (), thread: str = "one") -> Outcome:
-        """Go on after the process was killed during a step of a request."""
+        """Continue after a kill of the process during a step of a request."""
         ...
 
 
@@ -189,7 +189,7 @@ async def _run_to_end(
 
 @dataclass
 class _RouterDoor:
-    """What graph and library share."""
+    """The common part of the doors of graph and library."""
 
     office: Office
     setup: Setup
@@ -223,7 +223,7 @@ class _RouterDoor:
 
     @property
     def graph(self) -> Any:
-        """The graph: with its checkpointer, or with one of the door's own."""
+        """The graph, with its own checkpointer or the door's."""
         graph = self.router.graph
         if not self.setup.can_ask:
             return graph.copy({"checkpointer": None})
@@ -231,15 +231,15 @@ class _RouterDoor:
         return graph if carries_saver else graph.copy({"checkpointer": self.saver})
 
     def begin(self, steps: Sequence[Step]) -> int:
-        """Give the model its script, and return how many calls the office had."""
+        """Give the model its script, and return the number of calls that reached the office before."""
         self.model.steps[:] = [list(step) for step in steps]
-        self.model.told.clear()
+        self.model.prompts.clear()
         return len(self.office.made)
 
     def outcome(self, before: int, asked: list[Question], answer: str, *, waits: bool) -> Outcome:
-        """Return what became of a turn."""
-        told = "\n".join([answer, *self.model.told[-1:]])
-        return Outcome(self.office.made[before:], asked, told, answer, waits)
+        """Return the outcome of a turn."""
+        output = "\n".join([answer, *self.model.prompts[-1:]])
+        return Outcome(self.office.made[before:], asked, output, answer, waits)
 
 
 class _GraphDoor(_RouterDoor):
@@ -346,7 +346,7 @@ class _MiddlewareDoor:
 
 @dataclass
 class _ProxyDoor:
-    """A client that is asked by elicitation. Each thread is a session of the client."""
+    """A client that supports elicitation. Each thread is a session of the client."""
 
     office: Office
     setup: Setup
@@ -368,11 +368,11 @@ class _ProxyDoor:
         client = await self._client(thread)
         before, self.rest, self.asked, self.waits = len(self.office.made), list(answers), [], False
         await client.call_tool_mcp("set_context", {"query": words})
-        told = []
+        outputs = []
         for step in steps:
-            told += await asyncio.gather(*(self._call(client, name, args) for name, args in step))
-        is_parked = any("This proxy then runs the call" in text for text in told)
-        return Outcome(self.office.made[before:], self.asked, "\n".join(told), waits=self.waits or is_parked)
+            outputs += await asyncio.gather(*(self._call(client, name, args) for name, args in step))
+        is_parked = any("This proxy then runs the call" in text for text in outputs)
+        return Outcome(self.office.made[before:], self.asked, "\n".join(outputs), waits=self.waits or is_parked)
 
     async def resume(self, step: Step, words: str, answers: Sequence[Answer] = (), thread: str = "one") -> Outcome:
         return await self.turn(step, words=words, answers=answers, thread=thread)

@@ -1,4 +1,4 @@
-"""The only names of the suite that are not public: they open the proxy over servers of this process."""
+"""The only private names that the suite uses: they open the proxy over servers of this process."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

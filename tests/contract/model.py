@@ -1,4 +1,4 @@
-"""A chat model that makes scripted calls, and records what it was told."""
+"""A chat model that makes scripted calls, and records its prompts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,12 +12,12 @@ from pydantic import Field
 
 
 class ScriptedModel(BaseChatModel):
-    """Makes the calls of the next step if it is offered tools. Otherwise, or without a step, it answers in words."""
+    """Makes the calls of the next step if it is offered tools. Otherwise, or without a step, it answers with text."""
 
     steps: Any
     """A list of steps. A step is a list of calls; it is removed when it is made."""
     answer: str = "That is all."
-    told: Any = Field(default_factory=list)
+    prompts: Any = Field(default_factory=list)
     """A list with the text of every prompt."""
     shown: Any = Field(default_factory=list)
     """A list with the names of the tools of every prompt."""
@@ -31,7 +31,7 @@ class ScriptedModel(BaseChatModel):
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools])
 
     def _generate(self, messages: list[BaseMessage], *_: Any, **options: Any) -> ChatResult:
-        self.told.append("\n".join(message.text for message in messages))
+        self.prompts.append("\n".join(message.text for message in messages))
         offered = [tool["function"]["name"] for tool in options.get("tools") or ()]
         self.shown.append(offered)
         step = self.steps.pop(0) if offered and self.steps else []

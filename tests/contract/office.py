@@ -24,7 +24,7 @@ READ = ToolAnnotations(read_only_hint=True)
 
 
 class Office:
-    """The office of one test: the tools, which are built once, work for the newest office."""
+    """The office of one test. The tools are built once, and use the newest office."""
 
     newest: "Office"
 

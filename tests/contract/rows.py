@@ -1,4 +1,4 @@
-"""Rows of promises: requests, the doors for which they hold, and what becomes of the last call."""
+"""Rows: a promise, its requests, its doors, and the expected outcome of the last call."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,8 +11,8 @@ from contract.doors import GATES, Answer, Outcome, Question, Setup, Step, open_d
 from contract.office import Made, Office
 
 RUNS, ASKS, DRY_RUN, REFUSED = "runs", "asks", "dry run", "refused"
-"""What becomes of a call. It runs unasked; it waits for an answer; it is not run, and the caller is told how to switch
-it on; it is not run, and the caller is told why."""
+"""Outcomes of a call: it runs without a question; it waits for an answer; it does not run, and the result says how to
+switch it on; it does not run, and the result says why."""
 WRITES = {"allow_write_tools": True}
 COMMANDS = {"allow_execute_tools": True}
 BOTH = {**WRITES, **COMMANDS}
@@ -20,7 +20,7 @@ BOTH = {**WRITES, **COMMANDS}
 
 @dataclass(frozen=True)
 class Request:
-    """The words of a user, and the calls of each step that they lead to."""
+    """The words of a user, and the calls that they cause in each step."""
 
     words: str
     steps: tuple[Step, ...]
@@ -43,10 +43,10 @@ class Row:
     requests: Request | Sequence[Request]
     then: str
     says: str = ""
-    """A text in the question, or in what the caller is told."""
+    """A text in the question, or in the output."""
     does_not_say: str = ""
     runs_as: Mapping[str, Any] | None = None
-    """The arguments with which the call runs, if they are not the call's own."""
+    """The arguments with which the call runs, if they differ from those of the request."""
     doors: Sequence[str] = GATES
     settings: Mapping[str, Any] = field(default_factory=dict)
     policy: str = ""
@@ -66,7 +66,7 @@ def through(*doors: str) -> pytest.MarkDecorator:
 
 
 async def check(row: Row, door: str, home: Path) -> Outcome:
-    """Make the requests of a row through a door, and check what becomes of the last call."""
+    """Make the requests of a row through a door, and check the outcome of the last call."""
     office = Office()
     setup = Setup(home, row.settings, row.policy, **row.setup)
     requests = [row.requests] if isinstance(row.requests, Request) else row.requests
@@ -75,16 +75,16 @@ async def check(row: Row, door: str, home: Path) -> Outcome:
             outcome = await opened.turn(*one.steps, words=one.words, answers=one.answers, thread=one.thread)
     name, params = requests[-1].steps[-1][-1]
     check_call(outcome, name, params, row.then, row.runs_as)
-    shown = f"{outcome.question}{outcome.asked[-1].calls}" if row.then == ASKS else outcome.told
+    shown = f"{outcome.question}{outcome.asked[-1].calls}" if row.then == ASKS else outcome.output
     assert row.says in shown, shown
-    assert not row.does_not_say or row.does_not_say not in f"{outcome.question}{outcome.told}"
+    assert not row.does_not_say or row.does_not_say not in f"{outcome.question}{outcome.output}"
     return outcome
 
 
 def check_call(
     outcome: Outcome, name: str, params: Mapping[str, Any], then: str, runs_as: Mapping[str, Any] | None = None
 ) -> None:
-    """Check what became of a call that is the last of a request."""
+    """Check the outcome of the last call of a request."""
     made = [args for tool, args in outcome.ran if tool == name]
     if then == RUNS:
         wanted = params if runs_as is None else runs_as
@@ -97,7 +97,7 @@ def check_call(
         shows(outcome.asked[-1], name, params)
         return
     assert not outcome.asked
-    assert (then == DRY_RUN) == ("switched off" in outcome.told), outcome.told
+    assert (then == DRY_RUN) == ("switched off" in outcome.output), outcome.output
 
 
 def shows(question: Question, name: str, params: Mapping[str, Any]) -> None:
@@ -130,12 +130,12 @@ def fetch(url: str) -> Made:
 
 
 def query(statement: str) -> Made:
-    """Return a read of a database, if its statement reads."""
+    """Return a query, which is a read if its statement reads."""
     return "query", {"statement": statement}
 
 
 def ask_for(path: str, **options: Any) -> Made:
-    """Return a read of an API, if its options do not change anything."""
+    """Return a request to an API, which is a read unless its options change something."""
     return "request", {"path": path, "options": options}
 
 

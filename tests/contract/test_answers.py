@@ -1,4 +1,4 @@
-"""What the user and the model are told: nothing is silent, nothing leaks, and small talk runs nothing."""
+"""The output for user and model: it states every outcome, leaks nothing, and small talk runs nothing."""
 
 import asyncio
 from pathlib import Path
@@ -12,18 +12,18 @@ WEATHER = request("Check the weather in Bern", ("check_weather", {"city": "Bern"
 
 LOG = request("Read the log", ("read_log", {}))
 
-TOLD = [
+RESULTS = [
     Row("a failed call is stated with its error", WEATHER, RUNS, "the weather station burned down"),
-    Row("a secret in a result is not told", request("Read the settings", ("read_settings", {})), RUNS, "colour = blue",
+    Row("a secret in a result is redacted", request("Read the settings", ("read_settings", {})), RUNS, "colour = blue",
         does_not_say=SECRET),
-    Row("a long result is cut, and says so", LOG, RUNS, "[cut", does_not_say=LONG[-200:],
+    Row("a long result is cut with a note", LOG, RUNS, "[cut", does_not_say=LONG[-200:],
         doors=[door for door in GATES if door != PROXY]),
-    Row("a long result is whole", LOG, RUNS, LONG[-200:], doors=[PROXY]),
+    Row("a long result is complete", LOG, RUNS, LONG[-200:], doors=[PROXY]),
 ]  # fmt: skip
 
 
-@each(TOLD)
-async def test_a_result(row: Row, door: str, tmp_path: Path) -> None:
+@each(RESULTS)
+async def test_results_are_stated(row: Row, door: str, tmp_path: Path) -> None:
     await check(row, door, tmp_path)
 
 
@@ -42,12 +42,12 @@ async def test_several_calls_run_concurrently(door: str, tmp_path: Path) -> None
 
 
 @through(*ROUTERS)
-async def test_at_most_three_passes_run_and_the_caller_is_told(door: str, tmp_path: Path) -> None:
+async def test_at_most_three_passes_run_and_the_output_states_the_limit(door: str, tmp_path: Path) -> None:
     office, steps = Office(), [[find(number)] for number in (1, 2, 3, 4)]
     async with open_door(door, office, Setup(tmp_path)) as opened:
         outcome = await opened.turn(*steps, words="Find the orders 1, 2, 3 and 4")
     assert [args["number"] for _, args in office.made] == [1, 2, 3]
-    assert "the limit is 3 rounds" in outcome.told
+    assert "the limit is 3 rounds" in outcome.output
 
 
 @through(*ROUTERS)
@@ -57,7 +57,7 @@ async def test_calls_beyond_a_cap_run_in_the_next_pass_or_are_named(door: str, t
         outcome = await opened.turn(step, words="Find the orders 1, 2, 3, 4, 5, 6 and 7")
     made = [args["number"] for _, args in office.made]
     assert made[:4] == [1, 2, 3, 4]
-    assert "limit" in outcome.told
+    assert "limit" in outcome.output
     assert len(made) < 7
 
 
@@ -78,7 +78,7 @@ async def test_leaked_markup_is_not_in_the_answer(leak: str, door: str, tmp_path
 
 
 @through(LIBRARY)
-async def test_markup_in_a_fence_is_the_authors(door: str, tmp_path: Path) -> None:
+async def test_markup_in_a_code_fence_stays(door: str, tmp_path: Path) -> None:
     answer = "Write it like this:\n\n```\n<tool_call>{}</tool_call>\n```"
     async with open_door(door, Office(), Setup(tmp_path, answer=answer)) as opened:
         outcome = await opened.turn(words="How does a tool call look?")
@@ -95,10 +95,10 @@ async def test_small_talk_runs_nothing(words: str, door: str, tmp_path: Path) ->
 
 
 @through(*ROUTERS)
-async def test_tool_output_is_no_part_of_the_system_prompt(door: str, tmp_path: Path) -> None:
+async def test_tool_output_is_not_in_the_system_prompt(door: str, tmp_path: Path) -> None:
     office = Office()
     async with open_door(door, office, Setup(tmp_path)) as opened:
         outcome = await opened.turn([("read_mail", {})], words="Read my mail")
-    before, _, after = outcome.told.removeprefix(outcome.answer).partition("Read my mail")
+    before, _, after = outcome.output.removeprefix(outcome.answer).partition("Read my mail")
     assert MAIL not in before
     assert MAIL in after

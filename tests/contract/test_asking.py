@@ -1,4 +1,4 @@
-"""A question shows all that will run; each answer has its outcome, and one decision decides one call."""
+"""A question shows everything that will run; each answer has its effect, and one decision decides one call."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ WORDS = "Write avocado to note a, then find order 17"
 
 
 def editing(tool: str = "", **args: Any) -> dict[str, Any]:
-    """Return a decision in LangChain's form, which edits a call of the note's tool."""
+    """Return a decision in LangChain's form that edits a call."""
     return {"decisions": [{"type": "edit", "edited_action": {"name": tool or "write_note", "args": args}}]}
 
 
@@ -48,7 +48,7 @@ ANSWERS: list[tuple[str, Any, dict[str, Any] | None, Any]] = [
         for door in doors
     ],
 )
-async def test_an_answer(answer: Any, runs_as: dict[str, Any] | None, door: str, tmp_path: Path) -> None:
+async def test_an_answer_has_its_effect(answer: Any, runs_as: dict[str, Any] | None, door: str, tmp_path: Path) -> None:
     office = Office()
     async with open_door(door, office, Setup(tmp_path, WRITES)) as opened:
         outcome = await opened.turn(NOTE, words=NOTE_A.words, answers=[answer])
@@ -62,7 +62,7 @@ UNUSABLE: list[tuple[str, Any]] = [
     ("no decision", {"decisions": []}),
     ("a number", 7),
     ("an unknown decision", {"decisions": [{"type": "sing"}]}),
-    ("a decision too many", {"decisions": [{"type": "approve"}] * 2}),
+    ("one decision too many", {"decisions": [{"type": "approve"}] * 2}),
     ("an edit with a missing argument", editing(name="a")),
     ("an edit with a value of another type", editing(name="a", text=5)),
     ("an edit with an unknown parameter", editing(name="a", text="x", colour="red")),
@@ -74,7 +74,7 @@ UNUSABLE: list[tuple[str, Any]] = [
     ("answer", "door"),
     [pytest.param(answer, door, id=f"{what} asks again ({door})") for what, answer in UNUSABLE for door in FORMS],
 )
-async def test_an_unusable_answer(answer: Any, door: str, tmp_path: Path) -> None:
+async def test_an_unusable_answer_repeats_the_question(answer: Any, door: str, tmp_path: Path) -> None:
     office = Office()
     async with open_door(door, office, Setup(tmp_path, WRITES)) as opened:
         outcome = await opened.turn(NOTE, words=NOTE_A.words, answers=[answer, "approve"])
@@ -94,7 +94,7 @@ SHOWN = [
 
 
 @each(SHOWN)
-async def test_a_question(row: Row, door: str, tmp_path: Path) -> None:
+async def test_a_question_is_complete(row: Row, door: str, tmp_path: Path) -> None:
     await check(row, door, tmp_path)
 
 
@@ -138,7 +138,7 @@ async def test_with_nobody_to_ask_the_call_does_not_run(made: Made, door: str, t
     async with open_door(door, office, Setup(tmp_path, WRITES, can_ask=False)) as opened:
         outcome = await opened.turn([made], words="Write avocado to a")
     assert (office.made, outcome.asked) == ([], [])
-    assert outcome.told
+    assert outcome.output
 
 
 @through(*ALL)
@@ -154,7 +154,7 @@ async def test_a_response_in_words_reaches_the_model(door: str, tmp_path: Path) 
     office = Office()
     async with open_door(door, office, Setup(tmp_path, WRITES)) as opened:
         outcome = await opened.turn(NOTE, words=NOTE_A.words, answers=[[{"type": "response", "args": "call it Zebra"}]])
-    assert "call it Zebra" in outcome.told
+    assert "call it Zebra" in outcome.output
     assert office.made == []
 
 

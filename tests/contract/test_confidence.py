@@ -1,4 +1,4 @@
-"""The gate: at the threshold a call runs, below it is asked about, and a review that fails approves nothing."""
+"""The threshold: a call at it runs, a call below it needs approval, and a failed review approves nothing."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,7 +44,7 @@ ROWS = [
 ]  # fmt: skip
 
 OF_AGENTS = (MIDDLEWARE, PROXY)
-"""Doors whose calls another agent chooses: there, the judge doubts the first call of a request."""
+"""Doors whose calls another agent chooses. There, the judge may doubt the first call of a request."""
 PAGE = "Fetch the page https://a.example/orders; do not fetch https://b.example/"
 WRONG, OTHER = fetch("https://b.example/"), fetch("https://a.example/orders")
 WRONG_PAGE = request(PAGE, WRONG)
@@ -96,5 +96,5 @@ async def test_a_doubted_call_runs_once_it_is_approved(door: str, tmp_path: Path
 
 
 @each([*ROWS, *DOUBTED])
-async def test_a_review(row: Row, door: str, tmp_path: Path) -> None:
+async def test_the_threshold_decides_whether_a_call_runs(row: Row, door: str, tmp_path: Path) -> None:
     await check(row, door, tmp_path)

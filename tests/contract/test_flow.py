@@ -51,7 +51,7 @@ FLOW = [
 
 
 @each(FLOW)
-async def test_a_host(row: Row, door: str, tmp_path: Path) -> None:
+async def test_a_labelled_session_reaches_only_named_hosts(row: Row, door: str, tmp_path: Path) -> None:
     await check(row, door, tmp_path)
 
 
@@ -91,5 +91,5 @@ ORIGINS = [
 
 
 @each(ORIGINS)
-async def test_an_origin(row: Row, door: str, tmp_path: Path) -> None:
+async def test_a_value_that_only_a_text_names_needs_approval(row: Row, door: str, tmp_path: Path) -> None:
     await check(row, door, tmp_path)

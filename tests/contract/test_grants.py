@@ -37,7 +37,7 @@ async def test_an_approval_for_a_session_ends_with_it(door: str, tmp_path: Path)
 
 
 @through(*GATES)
-async def test_an_approval_for_good_holds_in_other_sessions(door: str, tmp_path: Path) -> None:
+async def test_a_permanent_approval_holds_in_other_sessions(door: str, tmp_path: Path) -> None:
     office = Office()
     async with open_door(door, office, Setup(tmp_path, WRITES, REMEMBERED)) as opened:
         await send(opened, answers=["always"])
@@ -56,7 +56,7 @@ async def test_an_approval_ends_with_its_count(door: str, tmp_path: Path) -> Non
 
 
 @through(*GATES)
-async def test_an_approval_is_for_its_tool(door: str, tmp_path: Path) -> None:
+async def test_an_approval_covers_only_its_tool(door: str, tmp_path: Path) -> None:
     office = Office()
     async with open_door(door, office, Setup(tmp_path, WRITES, REMEMBERED)) as opened:
         await send(opened, answers=["always"])
@@ -74,7 +74,7 @@ async def test_an_approval_covers_no_recipient_that_nobody_named(door: str, tmp_
 
 
 @through(*GATES)
-async def test_an_approval_covers_no_value_of_free_text_and_cannot_be_given_for_one(door: str, tmp_path: Path) -> None:
+async def test_an_approval_of_free_text_cannot_be_remembered_or_replaced(door: str, tmp_path: Path) -> None:
     office = Office()
     async with open_door(door, office, Setup(tmp_path, WRITES, REMEMBERED)) as opened:
         await send(opened, answers=["always"])

@@ -1,4 +1,4 @@
-"""Kinds of LangChain models: a router takes each that an agent takes, and what LangChain makes of them."""
+"""Kinds of LangChain models: a router accepts each kind that an agent accepts, also if LangChain wraps it."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,7 +35,7 @@ async def approve(packet: Any, catalogue: Any, settings: Any) -> Review:
 
 
 class Model(ScriptedModel):
-    """Makes one call and answers. Records its options, and fails as often as it is told."""
+    """Makes one call, then answers. Records its options. The first `failures` requests fail."""
 
     steps: Any = Field(default_factory=lambda: [[("list_late_orders", {})]])
     failures: int = 0
@@ -86,7 +86,7 @@ def test_a_model_may_be_wrapped(make: Callable[[Model], Any], role: str, tmp_pat
     assert not turn.packet.metrics.errors
 
 
-def test_what_bind_and_with_config_set_reaches_the_model(tmp_path: Path):
+def test_settings_of_bind_and_with_config_reach_the_model(tmp_path: Path):
     model, listener = Model(), Listener()
     wrapped = model.bind(temperature=0.01, stop=["."]).with_config(tags=["mine"], callbacks=[listener])
     with create_router(wrapped, [list_late_orders], deciders={"reviewer": approve}, root=tmp_path) as router:
@@ -123,7 +123,7 @@ def test_none_is_no_model(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("model", "told"),
+    ("model", "message"),
     [
         (Model().bind_tools([list_late_orders]), "its own tools bound"),
         (Model() | StrOutputParser(), "RunnableSequence is not a chat model"),
@@ -131,6 +131,6 @@ def test_none_is_no_model(tmp_path: Path):
         (3, "int is not a chat model"),
     ],
 )
-def test_what_is_no_chat_model_is_refused(model: Any, told: str, tmp_path: Path):
-    with pytest.raises(InputError, match=told):
+def test_anything_but_a_chat_model_is_refused(model: Any, message: str, tmp_path: Path):
+    with pytest.raises(InputError, match=message):
         create_router(model, [list_late_orders], root=tmp_path)

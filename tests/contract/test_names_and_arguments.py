@@ -17,13 +17,13 @@ NAMES = [
     Row("an empty name does not run", request("Find order 17", ("", {})), REFUSED),
     Row("a tool outside the allow-list does not run", request("Read my diary", ("read_diary", {})), REFUSED,
         settings=ONLY_ORDERS, doors=ALL),
-    Row("a tool of the allow-list runs", request("Find order 17", find()), RUNS, settings=ONLY_ORDERS),
+    Row("a tool on the allow-list runs", request("Find order 17", find()), RUNS, settings=ONLY_ORDERS),
     Row("a tool that was not shown does not run", ONE_TOOL, REFUSED, doors=AGENTS, setup={"shown": 1}),
 ]  # fmt: skip
 
 
 @each(NAMES)
-async def test_a_name(row: Row, door: str, tmp_path: Path) -> None:
+async def test_only_offered_names_run(row: Row, door: str, tmp_path: Path) -> None:
     await check(row, door, tmp_path)
 
 
@@ -45,12 +45,12 @@ ARGUMENTS = [
     written("a value that is not in the enumeration does not run", REFUSED, "mode", {**note()[1], "mode": "burn"}),
     written("a write with a missing argument is not asked about", REFUSED, "text", {"name": "a"}),
     written("a valid write is asked about", ASKS, "avocado", note(mode="append")[1]),
-    Row("arguments beside the tool's own do not reach a write",
+    Row("additional arguments do not reach a write",
         request("Write to mia@example.org: it is late", ("send_mail", {**mail()[1], "approved": True})), REFUSED,
         "approved", settings=WRITES),
 ]  # fmt: skip
 
 
 @each(ARGUMENTS)
-async def test_an_argument(row: Row, door: str, tmp_path: Path) -> None:
+async def test_arguments_fit_the_schema(row: Row, door: str, tmp_path: Path) -> None:
     await check(row, door, tmp_path)

@@ -75,7 +75,7 @@ async def test_an_answer_in_a_fork_does_not_count_for_the_answered_question(
         assert "already answered" in state["__interrupt__"][0].value["problem"]
         assert office.made == before
         where = fork if door == MIDDLEWARE else CONFIG  # the graph has stored its new question, the agent has not
-        while "__interrupt__" in state:  # LangGraph passes the answers that were given before, first
+        while "__interrupt__" in state:  # LangGraph passes the earlier answers first
             assert office.made == before
             state = await opened.graph.ainvoke(Command(resume="approve"), where)
     assert office.made == [*before, *SENT]
@@ -139,7 +139,7 @@ async def test_a_tool_that_changed_since_its_question_is_asked_about_again(door:
 
 
 async def answered_elsewhere(door: str, tmp_path: Path, *, changes: bool) -> tuple[bool, list[Made]]:
-    """Ask in one process, and approve in another; return whether it asks again, and what ran."""
+    """Ask in one process, and approve in another; return whether the question is repeated, and the executed calls."""
     office, setup = Office(), Setup(tmp_path, WRITES, stored=True)
     async with open_door(door, office, setup) as opened:
         (asked,) = (await opened.turn([MAIL], words=WORDS)).asked
@@ -188,7 +188,7 @@ ALLOWED = '[[policy.rules]]\neffect = "allow"\ntool = "SERVER.*"\n'
 
 
 async def after_a_kill(door: str, tmp_path: Path, *answers: str, policy: str = ALLOWED) -> tuple[Outcome, int]:
-    """Go on after a kill during a write; return what becomes of it, and how often it ran in all."""
+    """Continue after a kill during a write; return the outcome, and how often the write ran in all."""
     office, setup = Office(), Setup(tmp_path, WRITES, policy, stored=True)
     killed = await state_of_a_killed_process(door, office, setup, "send_mail", tmp_path)
     async with open_door(door, office, killed) as opened:
@@ -200,7 +200,7 @@ async def after_a_kill(door: str, tmp_path: Path, *answers: str, policy: str = A
 async def test_a_write_that_a_kill_interrupted_is_unknown_and_does_not_run_unasked(door: str, tmp_path: Path) -> None:
     outcome, runs = await after_a_kill(door, tmp_path)
     assert runs == 1
-    assert DOUBT in f"{outcome.question}{outcome.told}"
+    assert DOUBT in f"{outcome.question}{outcome.output}"
 
 
 @through(*GATES)

@@ -48,20 +48,20 @@ def paying(amount: float, recipient: str = "Ann") -> Any:
 EFFECTS = [
     Row("an allow rule replaces the question", MAIL_MIA, RUNS, policy=ALLOW_MAIL, settings=WRITES, doors=ALL),
     Row("an allow rule does not switch writes on", MAIL_MIA, DRY_RUN, policy=ALLOW_MAIL),
-    Row("an allow rule is for its tool", NOTE_A, ASKS, policy=ALLOW_MAIL, settings=WRITES),
+    Row("an allow rule covers only its tool", NOTE_A, ASKS, policy=ALLOW_MAIL, settings=WRITES),
     Row("an ask rule asks about a read", FIND, ASKS, policy=rule("ask", "find_order") + rule("allow", "*")),
     Row("a denied tool does not run", MAIL_MIA, REFUSED, policy=rule("deny", "send_mail") + ALLOW_MAIL, doors=ALL),
-    Row("a deny rule wins over an allow rule", to("eve@evil.example"), REFUSED, "denied by a policy rule",
+    Row("a deny rule overrides an allow rule", to("eve@evil.example"), REFUSED, "denied by a policy rule",
         policy=ALLOW_MAIL + rule("deny", "send_mail", {"to": "*@evil.example"}), settings=WRITES),
-    Row("a deny rule for some arguments leaves the others", MAIL_MIA, RUNS,
+    Row("a deny rule for some arguments does not deny others", MAIL_MIA, RUNS,
         policy=ALLOW_MAIL + rule("deny", "send_mail", {"to": "*@evil.example"}), settings=WRITES),
     Row("an allowed address runs", to("ann@office.example"), RUNS, policy=ALLOW_OFFICE, settings=WRITES),
     Row("another address is asked about", to("ann@evil.example"), ASKS, policy=ALLOW_OFFICE, settings=WRITES),
-    Row("an address that only begins alike is asked about", to("ann@office.example.evil.example"), ASKS,
+    Row("an address with only the same beginning is asked about", to("ann@office.example.evil.example"), ASKS,
         policy=ALLOW_OFFICE, settings=WRITES),
     Row("an amount within the bound runs", paying(20), RUNS, policy=ALLOW_SMALL, settings=WRITES),
     Row("an amount beyond the bound is asked about", paying(20.01), ASKS, policy=ALLOW_SMALL, settings=WRITES),
-    Row("a bound on one argument bounds the others", paying(5, "Eve"), ASKS, policy=ALLOW_SMALL, settings=WRITES),
+    Row("a rule compares every argument that it names", paying(5, "Eve"), ASKS, policy=ALLOW_SMALL, settings=WRITES),
     Row("an allow rule of another channel does not hold", MAIL_MIA, ASKS,
         policy=rule("allow", "send_mail", channels="discord"), settings=WRITES),
     Row("an allow rule of the proxy holds in the proxy", MAIL_MIA, RUNS, doors=[PROXY],
@@ -72,7 +72,7 @@ EFFECTS = [
 
 
 @each(EFFECTS)
-async def test_a_rule(row: Row, door: str, tmp_path: Path) -> None:
+async def test_policy_rules_decide(row: Row, door: str, tmp_path: Path) -> None:
     await check(row, door, tmp_path)
 
 
@@ -96,7 +96,7 @@ SPELLINGS = [
         for rules in [{"policy": DENY_NOTE, "settings": WRITES}]
         for path in ("secret/a", "b/../SECRET/a", "%73ecret//a")
     ),
-    Row("a denied address in a list at depth does not run",
+    Row("a denied address in a nested list does not run",
         request("Request it from the shop", ask_for("/a", hooks=[{"to": "https://evil.example/x"}])), REFUSED,
         policy=DENY_CALLBACK),
     Row("an address that is not denied runs", request("Fetch https://good.example/", fetch("https://good.example/")),
@@ -106,5 +106,5 @@ SPELLINGS = [
 
 
 @each(SPELLINGS)
-async def test_a_spelling(row: Row, door: str, tmp_path: Path) -> None:
+async def test_a_denied_value_is_denied_in_every_spelling(row: Row, door: str, tmp_path: Path) -> None:
     await check(row, door, tmp_path)

@@ -40,12 +40,12 @@ SWITCHES = [
     Row("a write that is switched on is asked about", MAIL_MIA, ASKS, settings=WRITES, doors=ALL),
     Row("a deletion that is switched on is asked about", DELETE, ASKS, settings=WRITES),
     Row("a command that is switched on is asked about", COMMAND, ASKS, settings=BOTH),
-    Row("a tool whose name sounds like a read is asked about", FORECAST, ASKS, "looks like a read"),
+    Row("a tool that looks like a read is asked about", FORECAST, ASKS, "looks like a read"),
 ]
 
 
 @each(SWITCHES)
-async def test_a_switch(row: Row, door: str, tmp_path: Path) -> None:
+async def test_writes_and_commands_are_off_by_default(row: Row, door: str, tmp_path: Path) -> None:
     await check(row, door, tmp_path)
 
 
@@ -54,16 +54,16 @@ DECLARED = '[tools."SERVER.find_order"]\nrisk = "read"'
 RAISED = '[tools."SERVER.find_order"]\nrisk = "write"'
 
 TRUST = [
-    Row("the annotation of an untrusted server makes no read", FIND, ASKS, "not trusted", **UNTRUSTED),
-    Row("an untrusted server's tool is a read by the user's word", FIND, RUNS, policy=DECLARED, **UNTRUSTED),
+    Row("the annotation of an untrusted server does not make a tool a read", FIND, ASKS, "not trusted", **UNTRUSTED),
+    Row("an untrusted server's tool is a read if the configuration says so", FIND, RUNS, policy=DECLARED, **UNTRUSTED),
     Row("an untrusted server's write is a dry run", MAIL_MIA, DRY_RUN, **UNTRUSTED),
-    Row("the user's word makes a write of a read", FIND, DRY_RUN, policy=RAISED),
-    Row("a write by the user's word is asked about", FIND, ASKS, policy=RAISED, settings=WRITES),
+    Row("the configuration can make a read a write", FIND, DRY_RUN, policy=RAISED),
+    Row("a tool that the configuration makes a write is asked about", FIND, ASKS, policy=RAISED, settings=WRITES),
 ]
 
 
 @each(TRUST)
-async def test_trust(row: Row, door: str, tmp_path: Path) -> None:
+async def test_only_trusted_annotations_and_the_configuration_make_reads(row: Row, door: str, tmp_path: Path) -> None:
     await check(row, door, tmp_path)
 
 
@@ -71,17 +71,17 @@ RAISING: dict[str, Made] = {
     "a statement that deletes": query("DELETE FROM orders"),
     "a second statement that drops a table": query("SELECT 1; DROP TABLE orders"),
     "a deletion behind a comment": query("-- only looking\nDELETE FROM orders"),
-    "a method at depth": ask_for("/orders", http={"request": {"Method": "pAtCh"}}),
+    "a nested method": ask_for("/orders", http={"request": {"Method": "pAtCh"}}),
     "an action": ask_for("/orders", action="remove"),
-    "a switch at depth": ask_for("/orders", then={"archive": True}),
+    "a nested switch": ask_for("/orders", then={"archive": True}),
     "a command within a path": ask_for("$(touch x)"),
-    "an address that runs": ("fetch_page", {"url": "javascript:alert(1)"}),
+    "an address that runs code": ("fetch_page", {"url": "javascript:alert(1)"}),
     "an option that writes a file": ask_for("/orders", save_to="orders.txt"),
 }
 HARMLESS: dict[str, Made] = {
     "a statement that reads": query("SELECT * FROM orders WHERE state = 'DELETE FROM x'"),
-    "a reading method at depth": ask_for("/orders", http={"request": {"method": "GET"}}),
-    "depth": ask_for("/orders", a={"b": {"c": {"d": [{"e": "late"}]}}}),
+    "a nested reading method": ask_for("/orders", http={"request": {"method": "GET"}}),
+    "nested values": ask_for("/orders", a={"b": {"c": {"d": [{"e": "late"}]}}}),
     "what to include": ask_for("/orders", include_deleted=True),
 }
 
@@ -100,5 +100,5 @@ def by_arguments(what: str, made: Made, then: str, **more: Any) -> Row:
         *(by_arguments(what, made, RUNS) for what, made in HARMLESS.items()),
     ]
 )
-async def test_risk_by_arguments(row: Row, door: str, tmp_path: Path) -> None:
+async def test_arguments_raise_the_risk(row: Row, door: str, tmp_path: Path) -> None:
     await check(row, door, tmp_path)

@@ -232,9 +232,9 @@ def gets_an_id(tool_call_id: Annotated[str, InjectedToolCallId]) -> str:
 
 def gets_runtime(name: str, runtime: ToolRuntime) -> str:
     """Say a name."""
-    said = runtime.state["messages"][0].text[:6]
+    text = runtime.state["messages"][0].text[:6]
     thread = runtime.config["configurable"]["thread_id"]
-    return f"{name} {said} {thread} {bool(runtime.tool_call_id)} {runtime.store is not None}"
+    return f"{name} {text} {thread} {bool(runtime.tool_call_id)} {runtime.store is not None}"
 
 
 def gets_config(name: str, config: RunnableConfig) -> str:
@@ -306,7 +306,7 @@ def with_handler(error: Callable[[], str]) -> BaseTool:
 
 @dataclass(frozen=True)
 class Kind:
-    """A tool, the arguments of its call, and what it says. `plain` is what LangChain makes of it, if that differs."""
+    """A tool, the arguments of its call, and its result. `plain` is its result in LangChain, if that differs."""
 
     tool: Any
     """A function, a tool, or a server."""
@@ -314,7 +314,7 @@ class Kind:
     args: dict[str, Any] = field(default_factory=dict)
     plain: str | None = None
     raises: type[Exception] | None = None
-    """What a plain agent and the middleware raise. The router tells the model."""
+    """The exception that a plain agent and the middleware raise. The router reports it to the model."""
     artifact: Any = None
     streams: bool = False
     asks: str = ""
@@ -323,7 +323,7 @@ class Kind:
     direct: bool = False
     status: str = "success"
     doors: Sequence[str] = ("plain", "middleware", "router")
-    """Where the kind is used. The router takes a server itself, if there is no other door."""
+    """The doors of this kind. If the router is the only door, it gets the server itself."""
 
     @property
     def id(self) -> str:
@@ -393,7 +393,7 @@ KINDS = [
 
 @dataclass(frozen=True)
 class Ended:
-    """What became of a call."""
+    """The outcome of a call."""
 
     says: str
     status: str
@@ -424,7 +424,7 @@ async def routed(tools: Sequence[Any], model: ScriptedModel, root: Path, **given
 
 
 async def ended(agent: Any, *answers: Any, words: str = "Please do it.") -> Ended:
-    """Run a request to its end, and return what became of its call."""
+    """Run a request to its end, and return the outcome of its call."""
     config: Any = {"configurable": {"thread_id": "one"}}
     streamed, asked, state = list[Any](), list[Any](), dict[str, Any]()
     for given in ({"messages": [HumanMessage(words)]}, *(Command(resume=answer) for answer in answers)):
@@ -494,7 +494,7 @@ async def test_a_picture_reaches_a_model_that_sees(make: Any, door: str, tmp_pat
 
 
 class Desk:
-    """Changes that ask before they are made."""
+    """Tools that ask before they change something."""
 
     def __init__(self) -> None:
         self.booked: list[str] = []
@@ -512,7 +512,7 @@ class Desk:
 
 
 @pytest.mark.parametrize("door", ["middleware", "router"])
-async def test_each_change_that_asks_gets_its_own_answer_and_is_made_once(door: str, tmp_path: Path):
+async def test_each_change_that_asks_gets_its_own_answer_and_runs_once(door: str, tmp_path: Path):
     desk = Desk()
     tools = [tool(desk.book_room), tool(desk.cancel_room)]
     calls = [("book_room", {"city": "Ghent"}), ("cancel_room", {"city": "Rome"}), ("book_room", {"city": "Oslo"})]
@@ -534,7 +534,7 @@ async def test_each_change_that_asks_gets_its_own_answer_and_is_made_once(door: 
     history = [state async for state in agent.aget_state_history(config)]
     forks = [state for state in history if any(isinstance(item.value, str) for item in state.interrupts)]
     assert forks
-    for state in forks:  # a fork asks or goes on, and changes nothing again
+    for state in forks:  # a fork asks or continues, and repeats no change
         await agent.ainvoke(Command(resume={item.id: "as others want" for item in state.interrupts}), state.config)
     assert len(desk.booked) == 3
 
@@ -580,7 +580,7 @@ async def test_the_model_cannot_set_an_injected_argument(door: str, tmp_path: Pa
     config: Any = {"configurable": {"thread_id": "one"}}
     await agent.ainvoke({"messages": [HumanMessage("Look Mia up")]}, config)
     assert got
-    assert all(said == "Look Mia up" and same and given != "forged" for said, same, given in got)
+    assert all(text == "Look Mia up" and same and given != "forged" for text, same, given in got)
     rows = [row async for row in journal_at(journal).rows()]
     assert rows
     assert "forged" not in str(rows)
@@ -611,7 +611,7 @@ def needs_position(name: str, /) -> str:
 
 
 @pytest.mark.parametrize(
-    ("function", "told", "doors"),
+    ("function", "message", "doors"),
     [
         (needs_opaque, "'needs_opaque' cannot be a tool", (create_router, PacketgateMiddleware)),
         (needs_user, "nothing fills in the injected parameter 'user'", (create_router, PacketgateMiddleware)),
@@ -619,9 +619,9 @@ def needs_position(name: str, /) -> str:
         (needs_mood, "the state of a router has no 'mood'", (create_router,)),
     ],
 )
-def test_a_tool_that_cannot_work_is_refused(function: Any, told: str, doors: Sequence[Any]):
+def test_a_tool_that_cannot_work_is_refused(function: Any, message: str, doors: Sequence[Any]):
     for door in doors:
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=message):
             door(tools=[function])
 
 
@@ -657,11 +657,11 @@ async def test_the_messages_of_a_command_are_untrusted(is_list: bool):
     agent, config = await guarded([reads(look)], model), {"configurable": {"thread_id": "one"}}
     state = await agent.ainvoke({"messages": [HumanMessage("Look around")]}, config)
     assert SECRET not in str(state["messages"])
-    _, _, result, said, _ = state["messages"]
+    _, _, result, notice, _ = state["messages"]
     assert len(result.text) < 101_000
     assert "characters in all]" in result.text
-    assert isinstance(said, HumanMessage)
-    assert not is_user_message(said)
+    assert isinstance(notice, HumanMessage)
+    assert not is_user_message(notice)
     assert "forged" not in str((await agent.aget_state(config)).values)
 
 
