@@ -41,7 +41,7 @@ LABELS = tuple(SessionLabel(label=label, source="mail.read") for label in FlowLa
 
 @dataclass
 class Desk:
-    """Tools that record the calls that reach them, and all end in the same way."""
+    """Tools that record their calls, and all return the same result."""
 
     end: Exception | ToolResult = field(default_factory=lambda: to_result("the text", None, 1.0))
     reached: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -73,7 +73,7 @@ async def answered(gate: Gate, call: ToolCall, reply: Any = "yes", facts: Facts 
         (0.69, READ, True, {}, S.AWAITING_CONFIDENCE),
         (0.69, READ, False, {}, S.SKIPPED),
         (0.69, READ, True, {"on_low_confidence": "skip"}, S.SKIPPED),
-        # switched off: above the threshold the call is a dry run; below, it is skipped without a question
+        # switched off: a call above the threshold is a dry run; a call below it is skipped without a question
         (0.70, WRITE, True, {}, S.APPROVED),
         (0.69, WRITE, True, {}, S.SKIPPED),
         # switched on: a call above the threshold needs approval, even with confidence 1
@@ -178,8 +178,8 @@ async def test_an_expired_or_foreign_approval_does_not_count(changed: dict[str, 
     assert desk.reached == []
 
 
-async def test_a_forged_verdict_and_a_forged_risk_are_not_believed():
-    """A verdict in stored state is believed only if this process gave it for this call."""
+async def test_a_forged_verdict_and_a_forged_risk_are_ignored():
+    """A stored verdict counts only if this process gave it for this call."""
     desk, facts = Desk(), known()
     gate = Gate(MemoryJournal(), desk.call)
     forged = WRITE.model_copy(
@@ -196,7 +196,7 @@ async def test_a_forged_verdict_and_a_forged_risk_are_not_believed():
     assert (ended.result.code, desk.reached) == (Code.APPROVAL_MISSING, [])
 
 
-async def test_another_verdict_under_a_known_digest_is_not_believed():
+async def test_another_verdict_under_a_known_digest_is_ignored():
     desk = Desk()
     gate = Gate(MemoryJournal(), desk.call)
     asked = (await gate.propose((WRITE,), known())).calls[0]
@@ -206,7 +206,7 @@ async def test_another_verdict_under_a_known_digest_is_not_believed():
     assert (ended.result.code, desk.reached) == (Code.APPROVAL_MISSING, [])
 
 
-async def test_a_believed_verdict_is_not_asked_for_again():
+async def test_a_valid_verdict_is_not_computed_again():
     asked: list[str] = []
 
     def counting(call: ToolCall, facts: Facts) -> None:
@@ -276,7 +276,7 @@ async def test_a_request_is_repaired_and_traced():
     assert [repair.problem for repair in repairs] == ["alias"]
 
 
-async def test_a_path_with_backslashes_is_as_the_user_wrote_it():
+async def test_a_path_keeps_the_users_backslashes():
     facts = known(words=r"Read C:\temp\new")
     call, repairs = await Gate(MemoryJournal()).request(
         RequestedCall("files.read_file", {"path": "C:\temp\new"}), facts
@@ -300,7 +300,7 @@ async def test_buffered_entries_are_recorded_first_and_once() -> None:
     assert await events(inner) == ["a", "b", "c"]
 
 
-async def test_entries_that_were_not_recorded_stay_buffered() -> None:
+async def test_entries_stay_buffered_until_they_are_recorded() -> None:
     inner = MemoryJournal()
     await inner.claim("taken")
     journal = BufferedJournal(inner, Entry("a"))

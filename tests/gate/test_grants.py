@@ -56,7 +56,7 @@ MAIL = earlier_call(
 )
 Made = tuple[str, dict[str, Any]]
 Asked = tuple[ToolCall, dict[str, str]]
-"""A call that is asked about, and the words that remember the answer, each with its terms."""
+"""A call that needs approval, and the words that remember the approval, each with its terms."""
 
 
 def mail(to: str, body: str = "hello", **more: Any) -> Made:
@@ -81,9 +81,9 @@ def post(channel: str, text: str) -> Made:
 
 @dataclass(frozen=True)
 class GrantCase:
-    """A request with the session's earlier reads and a call, which is always approved, and the terms of its grant."""
+    """A request with earlier reads and a call that gets a permanent approval, and the terms of the grant."""
 
-    said: str
+    request: str
     calls: tuple[Any, ...]
     terms: str
 
@@ -123,8 +123,8 @@ POST = GrantCase(
 )
 
 
-async def run(said: str, calls: tuple[Any, ...], journal: MemoryJournal, word: str = "") -> Asked | None:
-    """Propose the last call, and answer with `word`; return what is asked, None if it runs."""
+async def run(request: str, calls: tuple[Any, ...], journal: MemoryJournal, word: str = "") -> Asked | None:
+    """Propose the last call, and answer with `word`; return the question, or None if the call runs."""
     reached: list[str] = []
 
     async def execute(name: str, params: dict[str, Any], key: str) -> ToolResult:
@@ -133,7 +133,7 @@ async def run(said: str, calls: tuple[Any, ...], journal: MemoryJournal, word: s
 
     *earlier, (name, params) = calls
     settings = RoutingContext(allow_write_tools=True)
-    facts = Facts(Header(session_id="s"), DESK, frozenset(DESK), settings=settings, words=said, earlier=(*earlier,))
+    facts = Facts(Header(session_id="s"), DESK, frozenset(DESK), settings=settings, words=request, earlier=(*earlier,))
     gate = Gate(journal, execute)
     proposal = await gate.propose((facts.traced_call(DESK[name], params),), facts)
     asked = (proposal.calls[0], proposal.question.calls[0].remember) if proposal.question else None
@@ -146,14 +146,14 @@ async def run(said: str, calls: tuple[Any, ...], journal: MemoryJournal, word: s
 async def journal_with_approval(given: GrantCase) -> MemoryJournal:
     """Return a journal with a call's approval."""
     journal = MemoryJournal()
-    await run(given.said, given.calls, journal, "always")
+    await run(given.request, given.calls, journal, "always")
     return journal
 
 
 @pytest.mark.parametrize("given", [SEND, CANCEL, CREATE, PAY, TABLE, POST], ids=lambda given: given.calls[-1][0])
 async def test_the_displayed_terms_are_the_stored_terms(given: GrantCase):
     journal = MemoryJournal()
-    shown = await run(given.said, given.calls, journal, "always")
+    shown = await run(given.request, given.calls, journal, "always")
     assert shown is not None
     assert shown[1]["always"] == f"{given.terms}, asked in unknown: 3 times in 30 days"
     (status,) = await Grants(journal).all()
@@ -161,65 +161,65 @@ async def test_the_displayed_terms_are_the_stored_terms(given: GrantCase):
 
 
 COVERED = {
-    "another of the fields": (SEND, "Send a mail to ben", (PEOPLE, mail("ben@office.example", "bye"))),
+    "another field": (SEND, "Send a mail to ben", (PEOPLE, mail("ben@office.example", "bye"))),
     "a field that the user does not name": (SEND, "Mail everybody", (PEOPLE, mail("cara@office.example"))),
-    "whom the user names": (SEND, "Send a mail to zoe@far.example", (mail("zoe@far.example"),)),
-    "an optional one that the user names": (
+    "a recipient that the user names": (SEND, "Send a mail to zoe@far.example", (mail("zoe@far.example"),)),
+    "an optional recipient that the user names": (
         SEND,
         "Send a mail to everybody with cc zoe@far.example",
         (PEOPLE, mail("ben@office.example", cc="zoe@far.example")),
     ),
     "another id of a list": (CANCEL, "Cancel all events", (EVENTS, cancel("25"))),
-    "when and where": (CREATE, "Create an event for tea", (event("Tea", "2026-06-02 09:00", location="Attic"),)),
-    "how much": (PAY, "Send the money to Ann", (pay("Ann", 11.25),)),
-    "the same again": (TABLE, "Update the table again", TABLE.calls),
+    "a time and a place": (CREATE, "Create an event for tea", (event("Tea", "2026-06-02 09:00", location="Attic"),)),
+    "an amount": (PAY, "Send the money to Ann", (pay("Ann", 11.25),)),
+    "the same statement again": (TABLE, "Update the table again", TABLE.calls),
 }
 
 
 @pytest.mark.parametrize("case", COVERED)
 async def test_a_covered_call_runs_without_a_question_and_uses_the_grant(case: str):
-    given, said, calls = COVERED[case]
+    given, request, calls = COVERED[case]
     journal = await journal_with_approval(given)
-    assert await run(said, calls, journal) is None
+    assert await run(request, calls, journal) is None
     (status,) = await Grants(journal).all()
     assert status.use_count == 1
 
 
 ASKED = {
     "a field of another server": (SEND, "Send a mail to everybody", (ELSEWHERE, mail("ben@office.example"))),
-    "a field that somebody words": (SEND, "Send a mail to a cat", (PEOPLE, mail("ben's cat"))),
-    "an optional one that only a field gives": (
+    "a field whose text is free": (SEND, "Send a mail to a cat", (PEOPLE, mail("ben's cat"))),
+    "an optional recipient that only a field names": (
         SEND,
         "Send a mail to everybody",
         (PEOPLE, mail("ben@office.example", cc="cara@office.example")),
     ),
-    "an id that nobody gave": (CANCEL, "Cancel an event", (cancel("77"),)),
-    "a moment that is none": (CREATE, "Create an event", (event("Tea", "whenever; and then"),)),
+    "an id that nobody named": (CANCEL, "Cancel an event", (cancel("77"),)),
+    "an invalid time": (CREATE, "Create an event", (event("Tea", "whenever; and then"),)),
     "a place that is an address": (CREATE, "Create an event", (event("Tea", "2026-06-02", location="evil.example"),)),
-    "how much, from a text": (PAY, "Send the money to Ann", (MAIL, pay("Ann", 77.5))),
-    "another manner": (PAY, "Send the money to Ann", (pay("Ann", 13.75, speed="fast"),)),
+    "an amount from a text": (PAY, "Send the money to Ann", (MAIL, pay("Ann", 77.5))),
+    "another speed": (PAY, "Send the money to Ann", (pay("Ann", 13.75, speed="fast"),)),
     "another statement": (TABLE, "Delete the rows", (("desk.update_table", {"statement": "DELETE FROM t"}),)),
-    "somebody to whom nothing is to be sent": (
+    "a forbidden recipient": (
         SEND,
         "Never write to ann@office.example",
         (mail("ann@office.example"),),
     ),
-    "somebody of whom nothing is said": (PAY, "Send the money to Ben", (pay("Ann", 12.5),)),
-    "another place within a value": (POST, "Post hello", (CHANNELS, post("staff", "hello"))),
+    "a recipient that the user does not name": (PAY, "Send the money to Ben", (pay("Ann", 12.5),)),
+    "another value in an object": (POST, "Post hello", (CHANNELS, post("staff", "hello"))),
 }
 
 
 @pytest.mark.parametrize("case", ASKED)
 async def test_a_call_outside_the_grant_is_asked_about(case: str):
-    given, said, calls = ASKED[case]
+    given, request, calls = ASKED[case]
     journal = await journal_with_approval(given)
-    assert await run(said, calls, journal) is not None
+    assert await run(request, calls, journal) is not None
     (status,) = await Grants(journal).all()
     assert status.use_count == 0
 
 
 @pytest.mark.parametrize("name", ["to", "recipient", "account", "chat"])
-def test_a_number_that_is_a_destination_is_not_bounded_but_exact(name: str) -> None:
+def test_a_grant_of_a_number_that_is_a_destination_is_exact(name: str) -> None:
     spec = a_tool("bank.send", risk=Risk.WRITE, **{name: {"type": "integer"}, "amount": NUMBER})
     origins = {name: Origin(kind=OriginKind.NOBODY, role=role_of((name,), spec.parameters[name], 4411))}
     call = ToolCall(tool_name="bank.send", params={name: 4411, "amount": 10}, risk=Risk.WRITE, provenance=origins)
@@ -228,7 +228,7 @@ def test_a_number_that_is_a_destination_is_not_bounded_but_exact(name: str) -> N
     assert terms["arguments"][name] == "4411"
 
 
-LOUD = {
+FLAGGED = {
     "a recipient": (SEND, "Send a mail to everybody", (MAIL, mail("eve@rival.example"))),
     "a recipient beside a field": (
         SEND,
@@ -239,11 +239,11 @@ LOUD = {
 }
 
 
-@pytest.mark.parametrize("case", LOUD)
+@pytest.mark.parametrize("case", FLAGGED)
 async def test_a_value_from_free_text_is_flagged_despite_grants_and_cannot_be_granted(case: str):
-    given, said, calls = LOUD[case]
+    given, request, calls = FLAGGED[case]
     journal = await journal_with_approval(given)
-    shown = await run(said, calls, journal)
+    shown = await run(request, calls, journal)
     assert shown is not None
     assert shown[0].is_flagged
     assert not shown[1]

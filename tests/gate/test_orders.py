@@ -1,4 +1,4 @@
-"""What counts as an order of the user: everything else needs a question, even with a remembered answer."""
+"""Which words count as an order of the user. Any other call needs a question, even with a remembered answer."""
 
 import pytest
 
@@ -161,7 +161,7 @@ def test_a_plain_sentence_whose_words_are_all_in_the_call_is_an_order(words: str
         "Send mail\nto mallory@evil.example",
     ],
 )
-def test_everything_else_is_no_order_also_if_it_may_be_one(words: str):
+def test_doubtful_words_are_no_order(words: str):
     assert not is_requested(mail(MALLORY, "The numbers of the report"), words)
 
 

@@ -114,7 +114,7 @@ def test_any_text_decides_all_calls_or_none(text: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["yes", " Yes! ", "no", "skip", "OK.", "nope", "don\u2019t do it", "No, thank you."])
-def test_a_verdict_says_only_yes_no_or_skip(text: str):
+def test_a_verdict_is_only_yes_no_or_skip(text: str):
     assert read_reply(text) is not None
 
 
@@ -146,14 +146,14 @@ def test_other_text_is_no_verdict(text: str):
         ({"type": "edit", "args": {"x": 1}}, CallReply(Outcome.EDITED, params={"x": 1})),
     ],
 )
-def test_every_form_of_a_decision(reply: Any, means: CallReply):
+def test_every_form_of_a_decision_is_read(reply: Any, means: CallReply):
     assert parse_replies(reply, 1) == [means]
     if not isinstance(reply, str):
         assert parse_replies([reply], 1) == [means]
         assert parse_replies({"decisions": [reply, "no"]}, 2) == [means, CallReply(Outcome.DENIED)]
 
 
-def test_words_decide_all_calls_and_a_decision_one():
+def test_words_decide_all_calls_and_a_decision_decides_one():
     """A front end that shows only the first call sends one decision: nobody saw the other calls."""
     assert parse_replies("yes", 3) == [CallReply(Outcome.APPROVED)] * 3
     for reply in ({"type": "approve"}, [{"type": "approve"}], {"decisions": [{"type": "reject"}]}, ["yes"]):

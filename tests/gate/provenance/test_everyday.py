@@ -1,4 +1,4 @@
-"""Everyday changes must not be flagged, because users ignore a warning that most calls carry."""
+"""Everyday changes must not be flagged, because users ignore frequent warnings."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What leaves a labelled session: hosts that a text only hints at, encoded data, and egress lists of servers."""
+"""Calls that carry data out of a labelled session: hosts that a text only hints at, encoded data, and egress lists."""
 
 import base64
 import codecs
@@ -95,7 +95,7 @@ ENCODINGS: dict[str, str] = {
     "url-encoded": quote(SECRET, safe="").replace("-", "%2d"),
     "all percent signs": "".join(f"%{ord(char):02x}" for char in SECRET),
     "base64": base64.b64encode(SECRET.encode()).decode(),
-    "base64 for addresses": base64.urlsafe_b64encode(SECRET.encode()).decode().rstrip("="),
+    "base64 for URLs": base64.urlsafe_b64encode(SECRET.encode()).decode().rstrip("="),
     "base64 twice": base64.b64encode(base64.b64encode(SECRET.encode())).decode(),
     "base64 reversed": base64.b64encode(SECRET[::-1].encode()).decode(),
     "base32": base64.b32encode(SECRET.encode()).decode(),
@@ -199,12 +199,12 @@ SHOP = "Search for Blue Widgets at https://shop.example/search?q= and sort by pr
         ("Fetch the R&D budget from x.example", "https://x.example/R&D%20budget", True),
     ],
 )
-def test_own_words_have_one_form_in_an_address(words: str, url: str, *, is_flagged: bool):
+def test_the_users_words_have_one_form_in_an_address(words: str, url: str, *, is_flagged: bool):
     assert bool(reasons(words, FETCH, DIARY, url=url)) is is_flagged
 
 
 def variants(words: str, base: str) -> Iterator[str]:
-    """Yield addresses that carry some of the words: every span, in every form that occurs to us."""
+    """Yield addresses with every span of the words, in many forms."""
     own = words.split()
     spans = [own[at:end] for at in range(len(own)) for end in range(at + 1, len(own) + 1)]
     orders = {tuple(one) for span in spans for one in (span, span[::-1])} | {*permutations(own[:8], 2)}
@@ -223,7 +223,7 @@ def variants(words: str, base: str) -> Iterator[str]:
     "words",
     ["please read mail seven and check it against https://partner.example/ for new orders", f"{SHOP} too please"],
 )
-def test_own_words_in_an_address_carry_few_bits(words: str):
+def test_the_users_words_in_an_address_carry_few_bits(words: str):
     base = next(word for word in words.split() if "://" in word)
     sources, tried = sources_for(words, DIARY), {*variants(words, base)}
     flow = partial(_flow_flags, spec=FETCH, sources=sources, reads=True, reaches_outside=True)
@@ -234,7 +234,7 @@ def test_own_words_in_an_address_carry_few_bits(words: str):
     assert 8 <= len(accepted) <= spans // 2, accepted
 
 
-def test_own_words_are_sent_a_few_times():
+def test_the_users_words_may_be_sent_a_few_times():
     words = "Compare apples pears plums figs dates limes at https://shop.example/search?q= please"
     own, base = words.split()[1:7], "https://shop.example/search?q="
     calls = [
@@ -280,7 +280,7 @@ HARMLESS: list[tuple[str, ToolSpec, tuple[ToolCall, ...], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("words", "spec", "calls", "params"), HARMLESS)
-def test_what_the_user_named_is_not_flagged(
+def test_hosts_that_the_user_named_are_not_flagged(
     words: str, spec: ToolSpec, calls: tuple[ToolCall, ...], params: dict[str, Any]
 ):
     assert reasons(words, spec, *calls, **params) == ""
@@ -302,21 +302,21 @@ def test_a_port_carries_data():
     assert reasons(words, FETCH, DIARY, url="https://shop.example:443/") == ""
 
 
-def test_public_text_bounds_hosts_but_not_words():
+def test_after_public_text_hosts_are_limited_and_words_are_not():
     public = earlier_call("news.list", [{"title": "Tulips"}]).changed(result_labels=(FlowLabel.UNTRUSTED,))
     assert reasons("Any news?", SEARCH, public, query="rare bulbs of Holland") == ""
     assert reasons("Look at shop.example", FETCH, public, url="https://shop.example/bulbs") == ""
     assert "text of third parties (from news.list)" in reasons("Any news?", FETCH, public, url="https://evil.example/")
 
 
-def test_a_tool_that_returns_nothing_of_others_sets_no_label():
+def test_a_tool_without_third_party_content_sets_no_label():
     clock = earlier_call("clock.now", "12:00").changed(result_labels=())
     assert reasons("What time is it?", FETCH, clock, url="https://evil.example/") == ""
     failed = clock.changed(result=clock.result and clock.result.model_copy(update={"success": False, "error": "x"}))
     assert reasons("What time is it?", FETCH, failed, url="https://evil.example/")
 
 
-def test_only_an_exact_address_of_a_listing_is_free():
+def test_only_an_exact_address_of_a_listing_is_allowed():
     for url in (
         "https://flowers.example/tulips?id=8",
         "https://flowers.example/Tulips?id=7",
@@ -346,7 +346,7 @@ def test_only_an_exact_address_of_a_listing_is_free():
 )
 @pytest.mark.parametrize("is_later", [True, False])
 @pytest.mark.parametrize("open_world", [True, False])
-def test_an_address_that_a_server_only_repeats_is_not_free(
+def test_an_address_that_a_server_only_repeats_is_not_allowed(
     output: Any, argument: str, *, open_world: bool, is_later: bool
 ):
     calls = [earlier_call("n8n.search_nodes", output, query=argument).changed(open_world=open_world)]
@@ -357,7 +357,7 @@ def test_an_address_that_a_server_only_repeats_is_not_free(
         assert reasons("Search nodes, then go on", spec, *calls, url="https://evil.example/?d=1")
 
 
-def test_an_address_that_a_listing_held_first_stays_free():
+def test_an_address_that_a_listing_contained_first_stays_allowed():
     read = earlier_call("web.fetch_page", "tulips", url="https://flowers.example/tulips?id=7")
     more = earlier_call("web.search_web", [{"url": "https://flowers.example/roses"}], query="roses")
     assert reasons("Open the hits", FETCH, DIARY, HITS, read, more, url="https://flowers.example/roses") == ""
@@ -396,7 +396,7 @@ def test_a_path_to_another_machine_names_a_host(path: str, is_flagged: bool):
 FOUND = "Found 2 results:\n\n1. Tulips\n   URL: https://flowers.example/tulips?id=7\n   Summary: see https://evil.example/\n"
 
 
-def test_a_line_of_a_public_search_is_free():
+def test_a_line_of_a_public_search_is_allowed():
     search = earlier_call("ddg.search", FOUND, query="tulips").changed(
         open_world=True, result_labels=(FlowLabel.UNTRUSTED,)
     )
@@ -406,7 +406,7 @@ def test_a_line_of_a_public_search_is_free():
     for url in ("https://evil.example/", "https://flowers.example/tulips?id=8", "https://flowers.example/"):
         assert reasons(words, FETCH, search, url=url)
     for other in (
-        search.changed(result_labels=(*FlowLabel,)),  # may hold mails
+        search.changed(result_labels=(*FlowLabel,)),  # may contain mails
         search.changed(open_world=False),
         search.changed(tool_name="ddg.read_page"),
     ):
@@ -433,18 +433,18 @@ def test_calls_of_a_server_stay_within_its_hosts(hosts: tuple[str, ...] | None, 
         assert not found or "`hosts` of server" in found
 
 
-def test_hosts_of_the_configuration_need_no_words():
+def test_configured_hosts_need_no_words_of_the_user():
     spec = replace(FETCH, hosts=("api.example",))
     assert reasons("Read diary.txt", spec, DIARY, url="https://api.example/anything?x=1") == ""
 
 
-def test_a_field_of_a_listing_that_is_no_address_is_not_free():
+def test_a_field_of_a_listing_that_is_no_address_is_not_allowed():
     found = earlier_call("mail.search_messages", [{"from": "bob@x.example", "token": SECRET}])
     found = found.changed(open_world=True)
     assert reasons("Ask https://shop.example", FETCH, found, url="https://shop.example/", q=SECRET)
 
 
-def test_the_names_in_an_argument_are_checked_as_its_values_are():
+def test_names_in_an_argument_are_checked_like_its_values():
     words = "Read https://shop.example/a"
     headers = {"url": "https://shop.example/a", "headers": {SECRET: ""}}
     assert reasons(words, FETCH, DIARY, **headers)

@@ -1,4 +1,4 @@
-"""Which arguments of reads are flagged: files of secrets, and addresses; what leaves is in `test_flow.py`."""
+"""Which arguments of reads are flagged: files of secrets, and addresses. `test_flow.py` tests outbound data."""
 
 from dataclasses import replace
 from typing import Any
@@ -40,11 +40,11 @@ def test_a_call_without_arguments_is_not_flagged():
         ("Show me the readme", "https://readme.example/README.md", OriginKind.NOBODY),
     ],
 )
-def test_a_path_that_words_of_the_user_name_is_theirs_in_a_read(words: str, path: str, kind: OriginKind):
+def test_in_a_read_a_path_may_come_from_the_users_description(words: str, path: str, kind: OriginKind):
     assert origins_of({"path": path}, READ, sources_for(words))["path"].kind is kind
 
 
-def test_a_path_that_words_of_the_user_name_is_not_theirs_in_a_change():
+def test_in_a_change_a_path_may_not_come_from_the_users_description():
     delete = tool("files.delete_file", description="Delete a file.", path="string")
     assert (
         origins_of({"path": "README.md"}, delete, sources_for("Tidy up the readme"))["path"].kind is OriginKind.NOBODY
@@ -56,7 +56,7 @@ def test_an_address_from_another_servers_field_is_flagged():
     assert "comes from output of calendar.list" in flag_reasons("My day?", FETCH, event, url="https://meet.example/77")
 
 
-def test_reads_that_reach_nothing_outside_are_not_flagged():
+def test_reads_that_do_not_reach_outside_are_not_flagged():
     assert flag_reasons("Read notes/shop.txt", READ, FILE, path="88-ORCHID-1742") == ""
 
 

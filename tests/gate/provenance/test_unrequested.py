@@ -1,4 +1,4 @@
-"""A change that the user did not ask for is flagged once the session holds text of third parties."""
+"""A change that the user did not request is flagged once the session contains text of third parties."""
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
@@ -42,7 +42,7 @@ def flagged(words: list[str], *calls: ToolCall, delete: bool = True) -> bool:
         ["Delete file 11", "Thank you! Now read my newest mail to me"],
     ],
 )
-def test_an_action_that_the_user_did_not_ask_for_is_flagged(words: list[str]) -> None:
+def test_an_action_that_the_user_did_not_request_is_flagged(words: list[str]) -> None:
     assert flagged(words, FILES, MAIL)
     assert flagged(words, FILES, MAIL, delete=False)
 
@@ -57,16 +57,16 @@ def test_an_action_that_the_user_did_not_ask_for_is_flagged(words: list[str]) ->
         ["Delete the plan", "Yes", "please continue"],
     ],
 )
-def test_an_action_that_the_user_asked_for_is_not_flagged(words: list[str]) -> None:
+def test_an_action_that_the_user_requested_is_not_flagged(words: list[str]) -> None:
     assert not flagged(words, FILES, MAIL)
 
 
-def test_nothing_is_unrequested_before_any_text_of_third_parties() -> None:
+def test_nothing_is_flagged_before_any_text_of_third_parties() -> None:
     assert not flagged(["How many files are there?"])
 
 
 @pytest.mark.parametrize(("delete", "is_flagged"), [(False, False), (True, True)])
-def test_a_document_that_the_user_asked_to_follow_may_ask_for_all_but_a_removal(delete: bool, is_flagged: bool) -> None:
+def test_a_document_that_the_user_follows_may_request_all_but_removals(delete: bool, is_flagged: bool) -> None:
     words = ["Do all the tasks on my list at https://todo.example/ann"]
     assert flagged(words, FILES, TODO, delete=delete) is is_flagged
 
@@ -103,7 +103,7 @@ OFFICE = ("send_email", "delete_email", "delete_file", "share_file", "create_eve
         ("perform the following tasks: 1. count my emails 2. create an event with ann", {"create_event"}),
     ],
 )
-def test_words_ask_for_the_tools_whose_verb_and_object_fit_best(words: str, asked: set[str]) -> None:
+def test_words_request_the_tools_whose_verb_and_object_fit_best(words: str, asked: set[str]) -> None:
     neighbours = ("list_files", "read_email", *OFFICE)
     assert {name for name in OFFICE if asks_for_action(name, words, neighbours)} == asked
 
@@ -119,11 +119,11 @@ def test_words_ask_for_the_tools_whose_verb_and_object_fit_best(words: str, aske
         ("do these tasks: read a.txt, then b.txt", False),
     ],
 )
-def test_only_tasks_that_stand_elsewhere_are_delegated(words: str, delegates: bool) -> None:
+def test_only_tasks_in_another_document_are_delegated(words: str, delegates: bool) -> None:
     assert bool(DELEGATION.search(words)) is delegates
 
 
-def test_a_catalogue_tells_each_tool_its_neighbours() -> None:
+def test_a_catalogue_knows_the_neighbours_of_each_tool() -> None:
     mail = a_tool("mail.send_email", risk=Risk.WRITE, to=TEXT)
     catalogue = Catalogue([DELETE, mail, a_tool("files.list")])
     assert {spec.name: spec.neighbours for spec in catalogue.values()} == {
