@@ -15,7 +15,7 @@ from support.langgraph_server import GRAPH, turn_input
 from support.mcp_servers import until
 
 THREADS, TWICE, KILLED_AFTER = 20, 3, 3
-"""Threads in all, those whose answer is given to both servers, and bookings made when one of them is killed."""
+"""Number of threads, of threads whose answer is sent to both servers, and of bookings running at the kill."""
 WRITES = {"allow_write_tools": True}
 
 
@@ -88,7 +88,7 @@ async def test_threads_complete_when_one_of_two_servers_dies(
         asked_again, in_calls = await asyncio.gather(asyncio.gather(*map(decide, rooms[TWICE:])), dies())
     done = Counter(room for what, room, _ in hotel.log if what == "booked")
     with capsys.disabled():
-        print(f"\n{THREADS} threads; killed with {in_calls} bookings made and not told; {sum(asked_again)} asked again")  # noqa: T201
+        print(f"\n{THREADS} threads; killed with {in_calls} open bookings; {sum(asked_again)} asked again")  # noqa: T201
     assert in_calls >= 1
-    assert sum(asked_again) >= 1, "an unfinished write is asked about"
+    assert sum(asked_again) >= 1, "the user is asked about an unfinished write"
     assert done == dict.fromkeys(rooms, 1)

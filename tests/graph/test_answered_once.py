@@ -109,7 +109,7 @@ async def test_the_journal_holds_both_runs_of_a_write_interrupted_by_a_crash(
     rows = await journal.call_entries(out["header"].packet_id, call.call_id)
     starts = [row.entry.detail for row in rows if row.entry.event == STARTED]
     assert len(starts) == runs + 1
-    assert len({one["idempotency_key"] for one in starts}) == 1, "another attempt at the same"
+    assert len({one["idempotency_key"] for one in starts}) == 1, "a second attempt of the same call"
 
 
 async def test_a_call_that_may_have_run_cannot_be_edited(settings: Settings, notebook: Notebook) -> None:

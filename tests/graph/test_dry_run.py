@@ -77,6 +77,6 @@ async def test_the_preview_does_not_show_a_file_of_secrets(
         asked = await talk.ask(f"Replace old with new in {path}")
     (request,) = asked.question["action_requests"]
     assert bool(request["preview"]) == shown
-    assert request["args"]["path"] == ("plan.txt" if shown else ".env"), "what is approved is what is meant"
+    assert request["args"]["path"] == ("plan.txt" if shown else ".env"), "the approved arguments are the real ones"
     assert "hush" not in str(asked.question)
     assert any("contains keys or secrets" in str(warning) for warning in request["warnings"]) != shown

@@ -138,7 +138,7 @@ async def test_an_endpoints_model_does_not_block(
         packet = await talk.reply("yes")
     assert stages(events).count("select_tool") == 4
     assert ran(packet) == [("ai.read", EXECUTED), ("ai.write", EXECUTED)]
-    assert packet.response.candidate.startswith(ANSWER)  # the results that it omits stand below it
+    assert packet.response.candidate.startswith(ANSWER)  # the omitted results are below it
 
 
 async def test_a_local_model_does_not_block(folder: Path, llama_cpp_installed: None) -> None:

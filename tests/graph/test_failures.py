@@ -22,7 +22,7 @@ from packetgate.toolsets.servers.config import ServerConfig
 from packetgate.toolsets.servers.connection import Connection
 
 
-def gone(name: str = "gone") -> Connection:
+def dead_server(name: str = "gone") -> Connection:
     """Return a server whose program exits at once."""
     return Connection(
         ServerConfig(name, {}), lambda: StdioTransport(sys.executable, ["-c", "raise SystemExit('no key')"])
@@ -30,7 +30,7 @@ def gone(name: str = "gone") -> Connection:
 
 
 async def test_a_dead_server_is_named_and_the_others_answer(notebook: Notebook):
-    packet = await run_once(scripted(call("notebook.read_note", name="a")), "Read a", notebook, gone())
+    packet = await run_once(scripted(call("notebook.read_note", name="a")), "Read a", notebook, dead_server())
     assert "apples" in packet.response.candidate
     assert "Some servers are not available: gone: " in packet.response.candidate
     health = {one.name: one.state for one in packet.context.servers}
@@ -114,7 +114,7 @@ async def test_an_error_in_the_review_is_recorded(notebook: Notebook, error: Exc
 
 @pytest.mark.parametrize("stray", [[], ["nobody"]])
 async def test_a_call_missing_from_the_review_counts_zero(notebook: Notebook, stray: list[str]):
-    """The review covers the first of two calls, and in one case a call that does not exist."""
+    """The review covers only the first of two calls, and in one case also a call that does not exist."""
 
     class Half:
         async def __call__(self, packet, catalogue, context) -> Review:

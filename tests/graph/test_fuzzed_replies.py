@@ -27,12 +27,12 @@ from packetgate.toolsets.servers.opening import builtin_servers
 pytestmark = pytest.mark.slow
 
 WRITES = {"allow_write_tools": True}
-SAID = {"messages": [{"role": "user", "content": 'Write "hello" to notes.txt'}], "request": {"origin": "studio"}}
+INPUT = {"messages": [{"role": "user", "content": 'Write "hello" to notes.txt'}], "request": {"origin": "studio"}}
 EDIT = {"type": "edit", "edited_action": {"name": "ai.write", "args": {"path": "b.txt", "content": "x"}}}
 REPLY = {"decisions": [{"type": "approve", "remember": "session"}, EDIT, {"type": "respond", "message": "words"}]}
 
 replies = values | texts | mutated(REPLY) | mutated({"decisions": [EDIT]}) | mutated([{"type": "reject", "args": "no"}])
-inputs = mutated(SAID) | values
+inputs = mutated(INPUT) | values
 updates = mutated(full_packet().model_dump(mode="json")) | values
 contexts = st.none() | mutated({**WRITES, "confidence_threshold": 0.5, "allowed_tools": ["ai.*"]})
 
@@ -51,7 +51,7 @@ async def served(root: Path, what: str, value: Any) -> str:
         built = build_graph(reflex_deciders(), hub)
         graph = ServerGraph.from_graph(built.compile(checkpointer=InMemorySaver(serde=PacketSerializer())))
         config: Any = {"configurable": {"thread_id": "t"}}
-        async for _ in graph.astream(SAID, config, context=WRITES):
+        async for _ in graph.astream(INPUT, config, context=WRITES):
             pass
         sessions = Sessions(graph)
         before = await sessions.state("t")
@@ -67,7 +67,7 @@ async def served(root: Path, what: str, value: Any) -> str:
                 case "input":
                     await _run(graph, value, config, WRITES)
                 case "context":
-                    await _run(graph, SAID, config, value)
+                    await _run(graph, INPUT, config, value)
         except PacketgateError:
             after = await sessions.state("t")
             assert (after.packet, after.question) == (before.packet, before.question)

@@ -32,7 +32,7 @@ from packetgate.toolsets.servers.config import ServerConfig
 from packetgate.toolsets.servers.opening import builtin_servers, new_connection
 
 TURNS, CALLS = (125, 250) if NIGHTLY else (25, 50)
-"""In each of the four settings."""
+"""Number of turns in each of the four settings."""
 MAX_REPLIES = 20
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800 if NIGHTLY else 300)]
@@ -44,7 +44,7 @@ class Approver:
 
     approves: bool
     shown: list[tuple[str, str]] = field(default_factory=list)
-    """What it was shown and approved: the tool, and the arguments as JSON."""
+    """The approved calls: tool, and arguments as JSON."""
 
     def reply(self, question: dict[str, Any]) -> Reply:
         """Return the decision on each call of a question."""
@@ -168,7 +168,7 @@ async def forge(one: Session, decider: HostileDecider, *, at_rest: bool) -> None
 
 
 def counted_events(packet: CognitionPacket, approver: Approver) -> Iterator[str]:
-    """Yield the events of a turn that the test counts."""
+    """Yield the counted events of a turn."""
     approved = {*approver.shown}
     for call in packet.tool_routing.all_calls if packet.tool_routing else ():
         yield "calls"

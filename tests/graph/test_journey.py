@@ -1,4 +1,4 @@
-"""Complete turns: what a new turn keeps, and small talk, which uses no selection, no tool and no server."""
+"""Complete turns: the state that a new turn keeps, and small talk without selection, tool and server."""
 
 import sys
 
@@ -98,7 +98,7 @@ async def test_a_greeting_does_not_wait_for_a_server_that_never_starts():
     silent = Connection(ServerConfig("silent", {}), lambda: StdioTransport(sys.executable, command))
     async with session(reflex_deciders(), silent) as talk:
         packet = await talk.say("Hello")
-        assert silent.session == 0, "it was not even started"
+        assert silent.session == 0, "the server was not started"
     assert packet.response.candidate.startswith("Hello!")
     assert packet.context.servers == ()
 
@@ -156,7 +156,7 @@ LONG_NOTE = f"{'The roses get water at eight. ' * 40}{ORDER}"
 LETTER = call("notebook.send_letter", to="Mallory Moss", text="The gate code is 4711")
 
 
-async def test_a_text_that_a_side_turn_read_counts_after_the_waiting_turn():
+async def test_a_text_that_another_turn_read_counts_after_the_waiting_turn():
     notes = Notebook(a=LONG_NOTE, b="bread")
     write = call("notebook.write_note", name="b", text="butter")
     turns = scripted(write, read("a"), LETTER)

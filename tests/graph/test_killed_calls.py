@@ -56,7 +56,7 @@ async def finish_and_count(settings: Settings, hotel: Hotel, session: str, room:
     done = hotel.counted(room)
     if "Book" in text:
         assert done["booked"] == 1
-        assert end.doubts == doubtful <= 1, "each unfinished write is asked about, and nothing else"
+        assert end.doubts == doubtful <= 1, "the user is asked about each unfinished write, and about nothing else"
         assert len(hotel.keys(room)) == 1
         assert call.status in {ToolExecutionStatus.EXECUTED, ToolExecutionStatus.UNKNOWN}
         assert (call.status is ToolExecutionStatus.UNKNOWN) == bool(doubtful and was_booked)
@@ -122,15 +122,15 @@ async def test_no_new_turn_starts_over_an_interrupted_write(settings: Settings, 
     await asked(settings, "s", text)
     hotel.hold("after")
     await killed_in_call(hotel, "r1", "after", started(settings, "s", Reply("yes")))
-    told = await events(settings, "s", Say(text))
-    assert Resuming() in told
-    assert isinstance(told[-1], Asked)
-    assert "it is not known whether it finished: run it again?" in told[-1].question["action_requests"][0]["about"]
+    received = await events(settings, "s", Say(text))
+    assert Resuming() in received
+    assert isinstance(received[-1], Asked)
+    assert "it is not known whether it finished: run it again?" in received[-1].question["action_requests"][0]["about"]
     assert isinstance((await events(settings, "s", Reply("no")))[-1], Finished)
     assert hotel.counted("r1")["booked"] == 1
-    told = await events(settings, "s", Say('Get the price of "r2"'))
-    assert Resuming() not in told
-    assert "r2 costs nothing" in told[-1].packet.response.candidate
+    received = await events(settings, "s", Say('Get the price of "r2"'))
+    assert Resuming() not in received
+    assert "r2 costs nothing" in received[-1].packet.response.candidate
 
 
 async def test_an_unwritable_journal_ends_the_turn_without_an_unknown_call(
@@ -154,7 +154,7 @@ async def test_an_unwritable_journal_ends_the_turn_without_an_unknown_call(
 
 
 async def test_lost_checkpoints_do_not_repeat_calls(settings: Settings, hotel: Hotel) -> None:
-    """With the newest checkpoints gone, the journal still knows the executed calls."""
+    """Without the newest checkpoints, the journal still contains the executed calls."""
     await asked(settings, "s", 'Book the room "r1"')
     assert isinstance((await events(settings, "s", Reply("yes")))[-1], Finished)
     with closing(sqlite3.connect(settings.database)) as database, database:

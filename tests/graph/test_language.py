@@ -1,4 +1,4 @@
-"""The complete graph with a chat model: its prompts, and decisions that stay hidden from the user."""
+"""The complete graph with a chat model: its prompts, and decisions that the user does not see."""
 
 from itertools import pairwise
 
@@ -28,7 +28,7 @@ async def test_a_read_is_selected_reviewed_and_answered(
     spent = {stage for stage, usage in packet.metrics.token_usage.items() if usage.input_tokens}
     assert spent == {"select_tool", "review_selection"}
     first, last_one = scripted_openai.requests
-    assert first["tools"] == last_one["tools"], "what was read once need not be read anew"
+    assert first["tools"] == last_one["tools"], "the cached prompt part is the same"
     decided = {entry.step: entry.decided_by for entry in packet.reasoning.reflection_log if entry.decided_by}
     assert decided == {
         "detect_intent": "reflex",

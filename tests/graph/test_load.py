@@ -22,7 +22,7 @@ SESSIONS = 500 if NIGHTLY else 100
 WARM = 100 if NIGHTLY else 40
 AT_ONCE = 20
 GROWTH_MIB = 30
-"""What the process may grow by once it is warm. Keeping what every session did would take more than that."""
+"""Allowed growth of the warm process. Keeping every session's data in memory would exceed it."""
 WRITES = RoutingContext(allow_write_tools=True)
 
 
@@ -78,8 +78,8 @@ async def test_concurrent_sessions_are_complete_and_separate(
     async for row in open_journal(settings).rows():
         entries += 1
         opened += row.event == "turn_opened"
-        said = json.dumps(row.recorded_entry.entry.detail)
-        crossed += f"-{row.session_id.removeprefix('session ')}-" not in said if "-word" in said else 0
+        detail = json.dumps(row.recorded_entry.entry.detail)
+        crossed += f"-{row.session_id.removeprefix('session ')}-" not in detail if "-word" in detail else 0
     with capsys.disabled():
         grown = sizes[SESSIONS] - sizes[WARM]
         print(  # noqa: T201  the figures are the point

@@ -44,12 +44,12 @@ def load(llama_cpp_installed: None, tmp_path: Path) -> Load:
 async def test_the_second_turn_evaluates_little(load: Load, notebook: Notebook, capsys: pytest.CaptureFixture[str]):
     async with session(load(), notebook, on_low_confidence="skip") as talk:
         first, second = [await talk.say(text) for text in ("Tell me of the sea", "Tell me of the sea")]
-    assert first.context.palette == second.context.palette, "whose tools are shown alike"
-    whole, again = evaluated_tokens(first), evaluated_tokens(second)
+    assert first.context.palette == second.context.palette, "the prompts show the same tools"
+    first_count, second_count = evaluated_tokens(first), evaluated_tokens(second)
     with capsys.disabled():
-        print(f"\nprompt tokens evaluated: {whole} in the first turn, {again} in the second")  # noqa: T201
+        print(f"\nprompt tokens evaluated: {first_count} in the first turn, {second_count} in the second")  # noqa: T201
     assert second.metrics.token_usage.keys() >= {"select_tool", "respond"}
-    assert again <= 0.2 * whole
+    assert second_count <= 0.2 * first_count
 
 
 def evaluated_tokens(packet: CognitionPacket) -> int:

@@ -92,7 +92,7 @@ async def test_a_question_about_a_read_lapses_with_the_next_request(sessions: Se
 
 
 @pytest.mark.parametrize(
-    ("request_", "words", "told"),
+    ("request_", "words", "problem"),
     [
         *[(WRITE, words, "ai.write: `Write text") for words in ("what does it do?", "yes?")],
         *[(WRITE, words, "not a clear answer") for words in ("hmm, not sure", "go ahead and also read plan.txt")],
@@ -104,11 +104,11 @@ async def test_a_question_about_a_read_lapses_with_the_next_request(sessions: Se
     ],
 )
 async def test_an_unclear_message_leaves_the_question_open(
-    sessions: Sessions, request_: str, words: str, told: str
+    sessions: Sessions, request_: str, words: str, problem: str
 ) -> None:
     asked = (await outcome_of_message(sessions, request_, words, as_message=False))[-1]
     assert isinstance(asked, Asked)
-    assert told in asked.question["problem"]
+    assert problem in asked.question["problem"]
     assert not [one for one in called(asked.packet) if one[2] == "executed"]
     if request_ == WRITE:
         assert called(asked.packet) == [("ai.write", "a.txt", "awaiting_approval")]
@@ -161,7 +161,7 @@ async def test_text_for_an_earlier_question_runs_as_a_new_request(sessions: Sess
 
 def test_slash_commands_of_the_chat_are_no_answer_in_any_connector() -> None:
     assert COMMANDS.keys() - {"/undo"} <= SLASH_COMMANDS
-    assert is_undo("/undo"), "a request, which leaves the question open"
+    assert is_undo("/undo"), "the command is a request, which leaves the question open"
 
 
 async def test_a_remark_without_a_new_call_leaves_the_call_pending(notebook: Notebook) -> None:

@@ -1,4 +1,4 @@
-"""A session that the first commit of packet version 16 has stored opens, with its open question."""
+"""A session that the first commit with packet version 16 stored can be opened, with its question."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -89,4 +89,4 @@ async def test_the_same_tool_of_another_server_is_asked_about_again(notebook: No
         assert again.question["question_id"] != first.question["question_id"]
         packet = await talk.reply("yes")
     assert other.called == ["write_note"]
-    assert [one.outcome.value for one in packet.governance.approvals] == ["approved"], "the first was of another tool"
+    assert [one.outcome.value for one in packet.governance.approvals] == ["approved"], "the first is for another tool"

@@ -41,7 +41,7 @@ def test_a_conversation_and_a_question_survive_the_process(cli: CommandLine, pos
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         (
             "postgresql://me:hunter2@127.0.0.1:9/none",
@@ -50,11 +50,11 @@ def test_a_conversation_and_a_question_survive_the_process(cli: CommandLine, pos
         ("mysql://me:hunter2@127.0.0.1/none", "PACKETGATE_DATABASE_URL is not a PostgreSQL URL: use postgresql://"),
     ],
 )
-async def test_an_unusable_database_is_one_line_without_the_password(url: str, said: str) -> None:
+async def test_an_unusable_database_is_one_line_without_the_password(url: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         async with open_checkpointer(Settings(database_url=url)):
             pass
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
     assert "hunter2" not in str(caught.value)
 
@@ -90,14 +90,14 @@ async def test_a_process_uses_few_connections_and_replaces_broken_ones(postgres:
             while await connections():  # noqa: ASYNC110  the database sends no event
                 await asyncio.sleep(0.01)
             await asyncio.gather(*(one(number) for number in range(60, 70)))
-            assert await leases.take("b")  # the new connection also takes the lock of `a` again
+            assert await leases.take("b")  # the new connection also locks `a` again
             assert await others.is_taken("a")
             assert await others.is_taken("b")
         assert not await others.is_taken("a")
 
 
-async def test_a_lock_is_taken_again_if_its_connection_breaks_during_a_turn(postgres: str) -> None:
-    """The lock is taken again even if the turn does not use the database meanwhile."""
+async def test_a_turn_locks_its_session_again_after_its_connection_breaks(postgres: str) -> None:
+    """The turn gets the lock again even if it does not use the database in between."""
     settings = Settings(database_url=postgres)
     kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'packetgate-leases'"
     async with open_leases(settings) as ours, ours.hold("a"):
@@ -150,9 +150,9 @@ async def test_a_picture_attached_on_one_machine_is_available_on_another(tmp_pat
     settings = Settings(root=tmp_path, home=tmp_path / "here", database_url=postgres)
     async with open_sessions(settings) as sessions:
         turn = Say("Hello", files=(message_part("dot.png", png()),))
-        told = [event async for event in run_turn(sessions, turn, "one", RoutingContext())]
-    assert isinstance(told[-1], Finished)
-    (attached,) = told[-1].packet.content.attachments
+        events = [event async for event in run_turn(sessions, turn, "one", RoutingContext())]
+    assert isinstance(events[-1], Finished)
+    (attached,) = events[-1].packet.content.attachments
     assert attached.handle
     file = await asyncio.to_thread(machine(tmp_path, "there", postgres).file, attached.handle, "one")
     assert file is not None

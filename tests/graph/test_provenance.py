@@ -1,4 +1,4 @@
-"""What a tool returned changes neither the palette nor what a call needs; its fields keep their origin."""
+"""Tool output changes neither the palette nor the need for approval; its fields keep their origin."""
 
 import json
 from typing import Any
@@ -48,7 +48,7 @@ INJECTIONS = {
 
 
 async def after_reading(text: str) -> dict[str, Any]:
-    """Return what a turn comes to whose note holds this text, and whose selector obeys it."""
+    """Run a turn that reads a note with this text, and whose selector obeys the text; return the outcome."""
     notebook = Notebook(a=text, b="bread")
     async with session(scripted(READ, OBEYED), notebook, allow_write_tools=True) as talk:
         packet = (await talk.ask(REQUEST)).packet

@@ -17,7 +17,7 @@ GFM = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]
 
 
 def loaded(markdown: str) -> list[str]:
-    """Return what makes a page load something, or hold HTML or a link, when this is rendered."""
+    """Return the parts of a rendered text that load something, and its HTML and links."""
     tokens = [inner for token in GFM.parse(markdown) for inner in (token, *(token.children or ()))]
     return [token.type for token in tokens if token.type in {"image", "link_open", "html_inline", "html_block"}]
 

@@ -22,12 +22,12 @@ async def test_a_call_rejected_in_words_is_not_repeated(notebook: Notebook):
     assert "asked about or denied" in packet.response.candidate
 
 
-async def test_a_message_of_one_word_answers(notebook: Notebook):
+async def test_a_message_of_one_word_is_an_answer(notebook: Notebook):
     async with session(scripted(WRITE), notebook, allow_write_tools=True) as talk:
         asked = await talk.ask(ASK)
         packet = await talk.say(" Yes!\n")
     assert (packet.routing.all_calls[0].status.value, notebook.notes["a"]) == ("executed", "avocado")
-    assert packet.header == asked.packet.header, "it is the turn that asked"
+    assert packet.header == asked.packet.header, "the reply continues the turn of the question"
     assert [message.text for message in packet.conversation[:2]] == [ASK, "Yes!"]
     assert packet.governance.question is None
 
@@ -49,14 +49,14 @@ async def test_the_settings_of_the_asking_run_apply_to_the_reply(notebook: Noteb
         talk.context = RoutingContext()
         packet = await talk.reply("yes")
         assert packet.routing.all_calls[0].status.value == "executed"
-        assert (await talk.say("Hello")).governance.settings == RoutingContext(), "for its reply, and no longer"
+        assert (await talk.say("Hello")).governance.settings == RoutingContext(), "the settings hold only for the reply"
     assert notebook.called == ["write_note"]
 
 
 @pytest.mark.parametrize("meant", ["", "0123"])
 @pytest.mark.parametrize("turn", [Reply, lambda words, question_id: Say(words, question_id=question_id)])
 async def test_an_answer_to_another_question_is_not_used(notebook: Notebook, turn, meant: str):
-    """It answers a question that was shown before, or no question was shown."""
+    """The answer is for an earlier question, or no question was shown."""
     async with session(scripted(WRITE), notebook, allow_write_tools=True) as talk:
         first = await talk.ask(ASK)
         (again,) = await talk.events(turn("yes", meant))

@@ -1,4 +1,4 @@
-"""Selection: questions, descriptions, corrections, the loop that ends, and the allow-list."""
+"""Selection: questions, descriptions, corrections, the end of the loop, and the allow-list."""
 
 import json
 
@@ -43,7 +43,7 @@ async def test_the_answer_becomes_the_users_own_words(notebook: Notebook, reply:
 
 
 async def test_a_tool_off_the_palette_is_not_run_but_joins_it(notebook: Notebook):
-    """The palette contains one tool; the other is a miss, then on the palette, then called."""
+    """The palette contains one tool. The first call of the other tool puts it on the palette; the second runs."""
     read = call("notebook.read_note", name="a")
     deciders = scripted(read, read)
     packet = await run_once(deciders, "Send a letter", notebook, palette_size=1)

@@ -1,4 +1,4 @@
-"""`langgraph dev` serves the exported graph with its assistants, and a router of the user's own."""
+"""`langgraph dev` serves the exported graph with its assistants, and a user's own router."""
 
 import json
 import re
@@ -54,7 +54,7 @@ class Case:
     request: str
     status: str | None
     run: dict[str, Any] = field(default_factory=dict)
-    """The run's own context."""
+    """The context of the run."""
 
 
 CASES = {
@@ -179,7 +179,7 @@ def test_a_turn_of_an_own_app_knows_the_turn_before(own_app: LangGraphServer, na
     assert second["header"]["parent_packet_id"] == first["header"]["packet_id"]
     assert "garden.list_beds" in second["context"]["recent_tools"]
     if name == PARENT:
-        assert Path(second["packetgate"]).is_relative_to(own_app.log_file.parent), "not from the wheel"
+        assert Path(second["packetgate"]).is_relative_to(own_app.log_file.parent), "not the wheel"
 
 
 @pytest.mark.parametrize("name", [DESK, PARENT])

@@ -93,11 +93,11 @@ def test_an_invalid_request_changes_nothing(langgraph_server: LangGraphServer) -
     async def conversation(client: LangGraphClient) -> tuple[str, Any]:
         thread, _ = await ask(client, "Hello")
         given = turn_input("Hello") | {"request": {"origin": 5}}
-        told = await client.runs.wait(thread, GRAPH, input=given, raise_error=False)
-        return str(told), await client.runs.wait(thread, GRAPH, input=turn_input("Hello again"))
+        refusal = await client.runs.wait(thread, GRAPH, input=given, raise_error=False)
+        return str(refusal), await client.runs.wait(thread, GRAPH, input=turn_input("Hello again"))
 
-    told, after = langgraph_server.talk(conversation)
-    assert "values.request.origin" in told
+    refusal, after = langgraph_server.talk(conversation)
+    assert "values.request.origin" in refusal
     assert after["response"]["candidate"]
 
 

@@ -1,4 +1,4 @@
-"""Data that LangGraph Studio fetches from a server: forms, drawing, streams, and the packet in a thread's state."""
+"""Data that a server gives LangGraph Studio: forms, drawing, streams, and the packet in a thread's state."""
 
 from typing import Any
 
@@ -82,12 +82,12 @@ def test_only_the_answer_is_streamed_as_messages(
             event.data[0] async for event in events if event.event.startswith("messages") and "meta" not in event.event
         ]
 
-    told = [
+    pieces = [
         message["content"]
         for message in server.talk(conversation)
         if message["type"].startswith("AI") or message["type"] == "ai"
     ]
     assert not model.replies
-    assert len(told) > 2
-    assert ("".join(told) if mode == "messages-tuple" else told[-1]) == answer
-    assert all(piece in answer for piece in told)
+    assert len(pieces) > 2
+    assert ("".join(pieces) if mode == "messages-tuple" else pieces[-1]) == answer
+    assert all(piece in answer for piece in pieces)

@@ -51,9 +51,9 @@ def test_a_corrupt_database_is_named_and_kept(cli: CommandLine, content: bytes) 
     cli.home.mkdir()
     database = cli.home / "packetgate.db"
     database.write_bytes(content)
-    said = fails(cli)
-    assert f"{database}: damaged, or not a file of Packetgate" in said
-    assert "move packetgate.db* away" in said
+    message = fails(cli)
+    assert f"{database}: damaged, or not a file of Packetgate" in message
+    assert "move packetgate.db* away" in message
     assert database.read_bytes() == content
 
 
@@ -71,30 +71,30 @@ def root_page(database: Path, table: str) -> int:
 def test_zeroed_pages_are_named_and_kept(cli: CommandLine) -> None:
     cli.run("ask", "Read plan.txt", "--session", "s")
     database = cli.home / "packetgate.db"
-    whole = database.read_bytes()
+    sound = database.read_bytes()
     for table, commands in {
         "journal": [("audit",), ("doctor",), ("ask", "Read plan.txt", "--session", "s")],
         "checkpoints": [("ask", "Hello", "--session", "s"), ("doctor",)],
     }.items():
         page = root_page(database, table)
-        damaged = whole[: (page - 1) * PAGE] + bytes(PAGE) + whole[page * PAGE :]
+        damaged = sound[: (page - 1) * PAGE] + bytes(PAGE) + sound[page * PAGE :]
         database.write_bytes(damaged)
         for command in commands:
             outcome = cli.run(*command)
             assert outcome.status == (1 if command == ("doctor",) else 2), command
-            said = " ".join((outcome.out + outcome.err).split())
-            assert "damaged, or not a file of Packetgate" in said, command
-            assert "Traceback" not in said
-            assert "[internal]" not in said
+            message = " ".join((outcome.out + outcome.err).split())
+            assert "damaged, or not a file of Packetgate" in message, command
+            assert "Traceback" not in message
+            assert "[internal]" not in message
             assert database.read_bytes()[(page - 1) * PAGE : page * PAGE] == bytes(PAGE), command
-        database.write_bytes(whole)
+        database.write_bytes(sound)
 
 
 def test_a_damaged_session_is_named_and_leaves_others_usable(cli: CommandLine) -> None:
     cli.run("ask", "Hello", "--session", "s")
-    whole = (cli.home / "packetgate.db").read_bytes()
+    sound = (cli.home / "packetgate.db").read_bytes()
     for damage in ("checkpoint = x'00'", "checkpoint = substr(checkpoint, 1, 99)", "metadata = 'no'", "type = 'no'"):
-        (cli.home / "packetgate.db").write_bytes(whole)
+        (cli.home / "packetgate.db").write_bytes(sound)
         with closing(sqlite3.connect(cli.home / "packetgate.db")) as connection, connection:
             connection.execute(f"UPDATE checkpoints SET {damage}")
         command = ("trace",) if damage.startswith("checkpoint") else ("ask", "Hello")
@@ -110,9 +110,9 @@ def test_a_damaged_undo_file_is_named_and_kept(cli: CommandLine) -> None:
     (cli.home / "undo.db").write_bytes(content := b"this is no database\n" * 100)
     listed, checked = cli.run("undo", "--list"), cli.run("doctor")
     assert (listed.status, checked.status) == (2, 1)
-    for said in (listed.err, " ".join(checked.out.split())):
-        assert "undo.db: damaged, or not a file of Packetgate" in said
-        assert "move undo.db* away" in said
+    for message in (listed.err, " ".join(checked.out.split())):
+        assert "undo.db: damaged, or not a file of Packetgate" in message
+        assert "move undo.db* away" in message
     assert (cli.home / "undo.db").read_bytes() == content
 
 
@@ -128,7 +128,7 @@ def test_damaged_vectors_are_computed_again(cli: CommandLine) -> None:
 async def test_a_full_disk_is_named(tmp_path: Path) -> None:
     async with open_checkpointer(Settings(home=tmp_path)) as saver, open_store(Settings(home=tmp_path)) as store:
         for connection in (saver.conn, store.conn):  # type: ignore[attr-defined]
-            await connection.execute("PRAGMA max_page_count = 1")  # no less than the present count
+            await connection.execute("PRAGMA max_page_count = 1")  # at least the current page count
         config = {"configurable": {"thread_id": "s", "checkpoint_ns": ""}}
         checkpoint = {**empty_checkpoint(), "channel_values": {"x": "x" * 100_000}}
         with pytest.raises(ConfigError, match=r"packetgate\.db: cannot be written: .*; free space on the disk"):

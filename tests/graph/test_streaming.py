@@ -1,4 +1,4 @@
-"""What a turn streams: its answer, and an event for the decisions and the cost of each stage."""
+"""The stream of a turn: its answer, and an event with the decisions and tokens of each stage."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -137,11 +137,11 @@ async def test_an_aborted_stream_falls_back_to_reflex(scripted_chat: BaseChatMod
 
 
 async def test_a_cancelled_turn_cancels_the_models_stream(tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch):
-    """The model with random weights would write a thousand tokens."""
+    """Without the cancellation, the model with random weights writes a thousand tokens."""
     chat = LlamaCppChat(await asyncio.to_thread(LlamaEngine, str(tiny_gguf)))
     submit, answers, begun = chat._engine.submit, [], asyncio.Event()
-    told = lambda request: answers.append(submit(request)) or begun.set() or answers[-1]  # noqa: E731
-    monkeypatch.setattr(chat._engine, "submit", told)
+    watched = lambda request: answers.append(submit(request)) or begun.set() or answers[-1]  # noqa: E731
+    monkeypatch.setattr(chat._engine, "submit", watched)
     async with session(by_model(chat)) as talk:
         given = TurnInput(messages=[HumanMessage("Hello")])
 
@@ -162,28 +162,28 @@ READ = "notebook.read_note"
 WRITE = "notebook.write_note"
 
 
-async def events_of(talk: Session, said: str | Command[Any], events: list[Any] | None = None) -> list[Any]:
-    """Run a turn, or go on with one, up to its answer or question; return its events, and add them to `events`."""
+async def events_of(talk: Session, request: str | Command[Any], events: list[Any] | None = None) -> list[Any]:
+    """Run or continue a turn up to its answer or question; return its events, and add them to `events`."""
     events = [] if events is None else events
-    given = TurnInput(messages=[HumanMessage(said)]) if isinstance(said, str) else said
-    stream = talk.graph.astream(given, talk.config, context=talk.context, stream_mode="custom")
+    input_ = TurnInput(messages=[HumanMessage(request)]) if isinstance(request, str) else request
+    stream = talk.graph.astream(input_, talk.config, context=talk.context, stream_mode="custom")
     async for event in stream:
         events.append(event)
     return events
 
 
 def started(events: list[Any]) -> list[StageStarted]:
-    """Return the stages that began."""
+    """Return the started stages."""
     return [event for event in events if isinstance(event, StageStarted)]
 
 
 def finished(events: list[Any], stage: str = "") -> list[StageFinished]:
-    """Return the stages that ended, or one stage's."""
+    """Return the finished events of all stages, or of one stage."""
     return [event for event in events if isinstance(event, StageFinished) and stage in {"", event.stage}]
 
 
 def stopped(events: list[Any]) -> list[StageStopped]:
-    """Return the stages that waited for the user or broke."""
+    """Return the stages that stopped for a question or an error."""
     return [event for event in events if isinstance(event, StageStopped)]
 
 

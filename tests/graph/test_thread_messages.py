@@ -1,4 +1,4 @@
-"""Messages of a question: an AI message with the tool calls is last while it is open, and tool messages close it."""
+"""Messages of a question: while it is open, an AI message with the tool calls is last; tool messages close it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ RAN = "The user approved the call, and it ran."
 
 
 def are_valid_messages(messages: Sequence[AnyMessage]) -> bool:
-    """Return whether each tool call is followed by its tool message, as providers require, except at the end."""
+    """Return whether a tool message follows each tool call, as providers require, except at the end."""
     open_ids: list[str] = []
     for message in messages:
         if isinstance(message, ToolMessage):
@@ -78,12 +78,12 @@ async def test_a_question_in_a_second_turn_has_valid_messages(notebook: Notebook
         assert isinstance(last, AIMessage)
         (wants,) = last.tool_calls
         assert (wants["name"], wants["args"]) == ("notebook.write_note", {"name": "a", "text": "avocado"})
-        assert [one.type for one in asks.history] == ["human", "ai"], "what prompts show of earlier turns"
+        assert [one.type for one in asks.history] == ["human", "ai"], "the earlier turns in prompts"
         packet = await talk.reply(reply)
     assert kinds(packet.messages) == ["human", "ai", "human", "call", "tool", "ai"]
     assert are_valid_messages(packet.messages)
     assert closings(packet) == [closed]
-    assert [one.type for one in packet.conversation] == ["human", "ai", "human", "ai"], "what was said, without calls"
+    assert [one.type for one in packet.conversation] == ["human", "ai", "human", "ai"], "the conversation without calls"
 
 
 async def test_each_of_two_calls_is_closed_by_a_tool_message(notebook: Notebook) -> None:

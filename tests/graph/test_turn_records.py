@@ -1,4 +1,4 @@
-"""Executed calls are learned after the answer; a failing store loses only what is learned."""
+"""A turn teaches its executed calls after the answer; a failing store loses only these lessons."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Calls that a person decided are read from the journal."""
+"""The journal's calls that a person decided."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ async def test_only_decisions_of_a_person_teach_the_calibration(tmp_path: Path) 
     assert await answered_calls(journal, 1) == []
 
 
-async def test_the_answers_of_a_session_are_read(notebook: Notebook, tmp_path: Path) -> None:
+async def test_the_answers_of_one_session_can_be_selected(notebook: Notebook, tmp_path: Path) -> None:
     journal, writes = (
         journal_at(tmp_path / "packetgate.db"),
         [call("notebook.write_note", name="a", text=text) for text in "xy"],
