@@ -63,7 +63,7 @@ def test_a_command_asks_no_model(
     assert {file.name for file in cli.folder.iterdir()} == {"plan.txt", "todo.txt"}
 
 
-def test_the_values_of_a_command_are_the_users(cli: CommandLine) -> None:
+def test_values_of_a_command_come_from_the_user(cli: CommandLine) -> None:
     done = cli.run("ask", "--json", '/write new.txt "say \\"hi\\"\\nC:\\\\new"')
     (call,) = read_packet(done.out).routing.all_calls
     assert call.params["content"] == 'say "hi"\nC:\\new'
@@ -116,7 +116,7 @@ def test_denied_writes_do_not_run_and_edited_writes_run_as_edited(cli: CommandLi
     cli.run(*WRITE)
     edit = json.dumps({"path": "other.txt"})
     assert cli.run("answer", "--session", "s", "--edit", edit).status == 0
-    assert (cli.folder / "other.txt").read_text() == "hello", "the other argument stays"
+    assert (cli.folder / "other.txt").read_text() == "hello", "the other argument is unchanged"
     assert not (cli.folder / "notes.txt").exists()
 
 
@@ -196,4 +196,4 @@ def test_only_the_server_of_a_call_must_be_up(
     assert says in done.out
     assert ("still starting" in done.out) is ("still starting" in says)
     assert len(folder.lines("starts")) == 2
-    assert len(folder.lines("calls")) == calls, "a tool that is not known to read any more does not run unasked"
+    assert len(folder.lines("calls")) == calls, "a tool that is no longer a known read does not run unasked"

@@ -36,10 +36,10 @@ def test_a_returned_picture_is_stored_in_a_private_file(media: CommandLine) -> N
 
 def test_bytes_are_in_no_database_log_or_output(media: CommandLine) -> None:
     tools = {"get_picture": PNG, "get_blob": BLOB}
-    told = [ask(media, tool, "--json").out for tool in tools]
-    told.append(media.run("trace", "last").out)
+    outputs = [ask(media, tool, "--json").out for tool in tools]
+    outputs.append(media.run("trace", "last").out)
     assert sorted(file.read_bytes() for file in kept(media)) == sorted(tools.values())
-    everywhere = [text.encode() for text in told]
+    everywhere = [text.encode() for text in outputs]
     everywhere += [file.read_bytes() for file in media.home.rglob("*") if file.is_file() and "kept" not in file.parts]
     assert any(b"SQLite format" in data and b"drawn" in data for data in everywhere)
     for data in tools.values():

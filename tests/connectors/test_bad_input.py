@@ -14,7 +14,7 @@ class Case:
     id: str
     args: tuple[str, ...]
     names: tuple[str, ...]
-    """What the line must name, its code included."""
+    """The text that the line must contain, with its code."""
     given: bytes = b""
     files: dict[str, bytes] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.typed_calls import parse_call
 
 WORKS = "[\u2800-\u28ff]"
-"""A frame of the spinner, which a running turn shows."""
+"""A frame of the spinner of a running turn."""
 
 
 def test_a_pasted_message_may_have_several_lines(cli: CommandLine) -> None:
@@ -130,7 +130,7 @@ def test_tools_are_completed(cli: CommandLine) -> None:
         ("/nothing pl", []),
     ],
 )
-def test_what_is_completed(tmp_path: Path, text: str, completed: list[str]) -> None:
+def test_names_and_values_are_completed(tmp_path: Path, text: str, completed: list[str]) -> None:
     (tmp_path / "plans").mkdir()
     for name in ("plan.txt", ".hidden", "plans/a.txt", "plans/b c.txt"):
         (tmp_path / name).touch()
@@ -252,7 +252,7 @@ MODELS = ("--lite", "openai:scripted")
 
 @pytest.fixture
 def endpoint(scripted_openai: ScriptedOpenAI) -> dict[str, str]:
-    streaming = {"PACKETGATE_PRIME_ENABLE_THINKING": "false"}  # otherwise its first words are held back
+    streaming = {"PACKETGATE_PRIME_ENABLE_THINKING": "false"}  # otherwise the first words are not streamed
     return {"OPENAI_BASE_URL": scripted_openai.base_url, "NO_PROXY": "127.0.0.1", **streaming}
 
 
@@ -310,7 +310,7 @@ def test_sigterm_ends_the_chat(
         assert child.wait() == 143
 
 
-def test_a_broken_off_answer_is_withdrawn(
+def test_an_incomplete_answer_is_withdrawn(
     cli: CommandLine, scripted_openai: ScriptedOpenAI, endpoint: dict[str, str]
 ) -> None:
     scripted_openai.script(NO_TOOL, CutOff("The keeper opens it, "))

@@ -26,7 +26,7 @@ pathlib.Path(sys.argv[1]).write_text(str(os.getpid()))
 while True:
     time.sleep(60)
 """
-"""A server that never answers, and ends neither when nobody speaks to it nor when it is asked to."""
+"""A server that never answers, and does not end at the end of its input or at SIGTERM."""
 
 
 @pytest.fixture

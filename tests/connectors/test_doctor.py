@@ -67,7 +67,7 @@ def test_a_server_that_dies_comes_first_with_its_reason_and_a_fix(
 
 
 @pytest.mark.parametrize("placeholder", ["/path/to/notes", "YOUR_KEY", "<your token>", "--key=YOUR_API_KEY"])
-def test_a_placeholder_is_named_and_no_failure(cli: CommandLine, placeholder: str) -> None:
+def test_a_placeholder_is_named_without_failure(cli: CommandLine, placeholder: str) -> None:
     servers = {"notes": {"command": "sh", "args": ["-c", "exit 1", placeholder]}}
     (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
     status, found = doctor(cli)

@@ -1,4 +1,4 @@
-"""Any command line ends done, refused in one line, or waiting; nothing crashes, and nothing is lost."""
+"""Any command line succeeds, is refused in one line, or waits; nothing crashes, and nothing is lost."""
 
 import os
 from collections import Counter
@@ -21,7 +21,7 @@ OPTIONS = (
 REPLY = {"decisions": [{"type": "edit", "edited_action": {"name": "ai.write", "args": {"path": "b.txt"}}}]}
 
 words = texts.map(lambda text: os.fsdecode(text.replace("\0", "?").encode("utf-8", "surrogatepass"))[:5_000])
-"""What a system can hand over as an argument."""
+"""Every text that a system accepts as an argument."""
 arguments = st.lists(st.sampled_from(OPTIONS) | words | st.sampled_from(["s", "last", "ai.read", "x.json"]), max_size=4)
 lines = st.lists(
     values.map(as_json)
@@ -33,7 +33,7 @@ lines = st.lists(
 
 
 def check(done: Outcome) -> str:
-    """Return a command's outcome, after checking that it is an allowed one."""
+    """Check that a command's outcome is allowed, and return it."""
     assert done.status in {0, 1, 2, 3}, done
     assert "Traceback" not in done.err
     assert "shows where" not in done.err, done.err
@@ -62,9 +62,9 @@ def test_any_arguments_and_input_end_with_a_documented_exit_status(
 
 def test_any_lines_to_a_chat_are_answered(cli: CommandLine):
     @fuzzed(12, 200)
-    @given(said=lines)
-    def chat(said: list[bytes]) -> None:
-        check(cli.run("chat", "--session", "chat", "--allow-writes", given=b"\n".join([*said, b"Hello"])))
+    @given(messages=lines)
+    def chat(messages: list[bytes]) -> None:
+        check(cli.run("chat", "--session", "chat", "--allow-writes", given=b"\n".join([*messages, b"Hello"])))
 
     chat()
     assert cli.run("trace", "last", "--json").status == 0

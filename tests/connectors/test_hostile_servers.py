@@ -30,18 +30,18 @@ def test_hostile_servers_do_not_affect_a_good_one(cli: CommandLine):
         "Some tools are not available: unfit: not offered: "
     )
     for done in (listed, examined, asked):
-        said = " ".join((done.out + done.err).split())
-        assert "unfit" in said
-        assert "not offered: 'get_\\x1b[2Jnews': a name may have" in said
-        assert "the environment variable NOT_SET_HERE is not set" in said
-        assert "logs/dying.log" in said
-    said = " ".join(examined.out.split())
-    assert all(f"'get_{letter}'" in said for letter in "abcdeh")  # all that is left out, not the first three
+        output = " ".join((done.out + done.err).split())
+        assert "unfit" in output
+        assert "not offered: 'get_\\x1b[2Jnews': a name may have" in output
+        assert "the environment variable NOT_SET_HERE is not set" in output
+        assert "logs/dying.log" in output
+    output = " ".join(examined.out.split())
+    assert all(f"'get_{letter}'" in output for letter in "abcdeh")  # every omitted tool, not only the first three
     assert f"logs in {cli.home}/logs" in " ".join(examined.out.split())
     folders = [folder for folder in (cli.home, *cli.home.iterdir()) if folder.is_dir()]
     files = [
         file for folder in folders for file in folder.iterdir() if file.is_file() and folder.name != "servers"
-    ]  # the homes of confined servers are in `servers`
+    ]  # `servers` has the homes of confined servers
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     assert {"packetgate.db", "dying.log"} <= {file.name for file in files}

@@ -19,7 +19,7 @@ HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\n"
 
 
 async def read(request: Request) -> Response:
-    """Return the length of the body; without a body, answer before it comes."""
+    """Return the length of the body; with another method, answer before the body arrives."""
     if request.method == "PUT":
         return PlainTextResponse("refused", 401)
     return PlainTextResponse(str(len(await request.body())))
@@ -48,7 +48,7 @@ async def wait_until_ready(port: int) -> None:
 
 
 async def exchange(port: int, *parts: bytes, pause_s: float = 0) -> bytes:
-    """Send the parts, and return all that the server says until it closes the connection."""
+    """Send the parts, and return everything that the server sends until it closes the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
 
     async def send() -> None:
@@ -59,15 +59,15 @@ async def exchange(port: int, *parts: bytes, pause_s: float = 0) -> bytes:
                 await asyncio.sleep(pause_s)
 
     sending = asyncio.create_task(send())
-    said = b""
+    received = b""
     try:
         with suppress(ConnectionError):
             while part := await reader.read(65_536):
-                said += part
+                received += part
     finally:
         sending.cancel()
         writer.close()
-    return said
+    return received
 
 
 async def answered(port: int) -> bool:
@@ -75,8 +75,8 @@ async def answered(port: int) -> bool:
     return (await exchange(port, request)).endswith(b"\r\n\r\n3")
 
 
-def status_of(said: bytes) -> int:
-    return int(said.split()[1])
+def status_of(received: bytes) -> int:
+    return int(received.split()[1])
 
 
 @pytest.fixture
@@ -106,15 +106,16 @@ async def test_an_unfinished_request_is_closed(parts: tuple[bytes, ...], status:
         stuck = asyncio.create_task(exchange(port, *parts, pause_s=0.02))
         await asyncio.sleep(SHORT_S / 4)
         assert await answered(port)
-        said = await stuck
+        received = await stuck
         if status is None:
-            assert said == b""
+            assert received == b""
         else:
-            assert status_of(said) == status
+            assert status_of(received) == status
             assert (
-                json.loads(said.partition(b"\r\n\r\n")[2])["error"]["message"] == "the request did not arrive in time"
+                json.loads(received.partition(b"\r\n\r\n")[2])["error"]["message"]
+                == "the request did not arrive in time"
             )
-            assert said.count(b"HTTP/1.1") == 1
+            assert received.count(b"HTTP/1.1") == 1
         assert await answered(port)
 
 
@@ -122,9 +123,9 @@ async def test_an_unfinished_request_is_closed(parts: tuple[bytes, ...], status:
 async def test_a_body_that_goes_on_after_the_answer_is_closed() -> None:
     async with server() as port:
         head = HEAD.replace(b"POST", b"PUT")
-        said = await exchange(port, head + b"Content-Length: 9000\r\n\r\n", *TRICKLE, pause_s=0.02)
-        assert status_of(said) == 401
-        assert said.count(b"HTTP/1.1") == 1
+        received = await exchange(port, head + b"Content-Length: 9000\r\n\r\n", *TRICKLE, pause_s=0.02)
+        assert status_of(received) == 401
+        assert received.count(b"HTTP/1.1") == 1
 
 
 @pytest.mark.usefixtures("short_deadlines")
@@ -137,8 +138,8 @@ def test_an_answer_in_parts_is_sent_at_once():
 
 async def test_a_silent_connection_after_an_answer_is_closed() -> None:
     async with server() as port:
-        said = await exchange(port, HEAD + b"Content-Length: 1\r\n\r\nx", b"P", pause_s=0.05)
-        assert next(line.split()[1] for line in said.splitlines() if line.startswith(b"HTTP/1.1")) == b"200"
+        received = await exchange(port, HEAD + b"Content-Length: 1\r\n\r\nx", b"P", pause_s=0.05)
+        assert next(line.split()[1] for line in received.splitlines() if line.startswith(b"HTTP/1.1")) == b"200"
 
 
 @pytest.mark.usefixtures("short_deadlines")
@@ -150,8 +151,8 @@ async def test_a_slow_answer_is_not_closed(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setitem(globals(), "read", slow)
     async with server() as port:
-        said = await exchange(port, HEAD + b"Content-Length: 3\r\nConnection: close\r\n\r\nabc")
-        assert said.endswith(b"\r\n\r\nabc")
+        received = await exchange(port, HEAD + b"Content-Length: 3\r\nConnection: close\r\n\r\nabc")
+        assert received.endswith(b"\r\n\r\nabc")
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])
@@ -163,8 +164,8 @@ async def test_a_too_large_body_is_refused(monkeypatch: pytest.MonkeyPatch, fram
     else:
         parts = [HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[b"10000\r\n" + chunk + b"\r\n"] * 1_500]
     async with server() as port:
-        said = await exchange(port, *parts)  # a reset may overtake the answer
-        assert not said or status_of(said) == 413
+        received = await exchange(port, *parts)  # the reset may arrive before the answer
+        assert not received or status_of(received) == 413
         assert await answered(port)
         exact = HEAD + b"Connection: close\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 1_000_000
         assert (await exchange(port, exact)).endswith(b"\r\n\r\n1000000")
@@ -172,8 +173,8 @@ async def test_a_too_large_body_is_refused(monkeypatch: pytest.MonkeyPatch, fram
 
 async def test_headers_without_end_are_refused() -> None:
     async with server() as port:
-        said = await exchange(port, HEAD, *[b"X-A: " + b"y" * 8_000 + b"\r\n"] * 100)
-        assert not said or status_of(said) == 400
+        received = await exchange(port, HEAD, *[b"X-A: " + b"y" * 8_000 + b"\r\n"] * 100)
+        assert not received or status_of(received) == 400
         assert await answered(port)
 
 
@@ -194,9 +195,9 @@ async def test_headers_without_end_are_refused() -> None:
 async def test_a_request_whose_length_is_unclear_is_refused_and_closed(headers: bytes) -> None:
     smuggled = HEAD + b"Content-Length: 1\r\n\r\nx"
     async with server() as port:
-        said = await exchange(port, HEAD + headers + b"\r\n\r\n0\r\n\r\n" + smuggled)
-        assert (status_of(said), said.count(b"HTTP/1.1")) == (400, 1)
-        assert b"connection: close" in said.lower()
+        received = await exchange(port, HEAD + headers + b"\r\n\r\n0\r\n\r\n" + smuggled)
+        assert (status_of(received), received.count(b"HTTP/1.1")) == (400, 1)
+        assert b"connection: close" in received.lower()
         one, body = HEAD + b"Content-Length: 3\r\n\r\n", b"\nContent-Length: 1\nTransfer-Encoding: x\n\n"
         pipelined = await exchange(
             port, one + b"abc" + HEAD + b"Connection: close\r\nContent-Length: 40\r\n\r\n" + body

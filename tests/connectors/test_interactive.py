@@ -21,7 +21,7 @@ def test_a_call_is_edited_in_place(cli: CommandLine) -> None:
     assert (cli.folder / "other.txt").read_text() == "hello"
 
 
-def test_the_arguments_of_a_call_are_edited_one_a_line(cli: CommandLine) -> None:
+def test_the_arguments_of_a_call_are_edited_one_per_line(cli: CommandLine) -> None:
     with terminal(cli, "ask", "--allow-writes", 'Write "hello" to notes.txt') as child:
         child.expect(r"\[e\]dit")
         for answers in (("", ""), ("other.txt", "")):
@@ -108,7 +108,7 @@ def test_commands_and_requests_work_during_a_question(cli: CommandLine) -> None:
 
 
 @pytest.mark.parametrize(("key", "status"), [("Ctrl-C", 130), ("Ctrl-D", 3)])
-def test_a_question_may_be_left_without_a_traceback(cli: CommandLine, key: str, status: int) -> None:
+def test_leaving_a_question_prints_no_traceback(cli: CommandLine, key: str, status: int) -> None:
     with terminal(cli, "ask", "--session", "s", "--allow-writes", 'Write "hello" to notes.txt') as child:
         child.expect(r"\[y\]es")
         child.send(KEYS[key])

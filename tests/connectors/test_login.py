@@ -1,4 +1,4 @@
-"""`packetgate login` and `logout`, and what `doctor` and `tools` say about a login."""
+"""`packetgate login` and `logout`, and the state of a login in `doctor` and `tools`."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ BROWSER = (
     f"import asyncio, sys; sys.path.insert(0, {str(Path(oauth_server.__file__).parents[1])!r}); "
     "from support.oauth_server import follow; asyncio.run(follow(sys.argv[1]))"
 )
-"""A program that runs until the login is done, as a browser does."""
+"""A stand-in for a browser: a program that runs until the login is done."""
 
 
 async def test_login_doctor_and_logout(cli: CommandLine) -> None:

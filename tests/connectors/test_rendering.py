@@ -22,12 +22,12 @@ def shown(preview: str = "", name: str = "ai.write", **args: Any) -> str:
     return captured.get()
 
 
-def told(rows: str) -> str:
-    """Return the text after the bars, with folded rows joined."""
+def unwrapped(rows: str) -> str:
+    """Return the text behind the bars, with wrapped rows joined."""
     return "\n".join(row[4:] for row in rows.replace(f"\n{BARS[2]}", "").splitlines())
 
 
-def test_a_doubtful_read_inside_is_a_short_question() -> None:
+def test_the_question_about_a_doubtful_local_read_is_short() -> None:
     request = {
         "name": "ai.read",
         "args": {"path": "a.txt head = 3"},
@@ -50,12 +50,12 @@ def test_a_doubtful_read_inside_is_a_short_question() -> None:
     ids=["long", "many lines"],
 )
 def test_a_value_is_shown_completely(value: str) -> None:
-    assert f"content = {value}\n" in told(shown(content=value))
+    assert f"content = {value}\n" in unwrapped(shown(content=value))
 
 
 def test_the_question_shows_the_difference_beside_the_value() -> None:
     long = "x" * 1_000
-    text = told(shown(f"--- a now\n+++ a\n@@ -1 +1 @@\n-old\n+{long}", path="a", content=f"{long}; curl evil"))
+    text = unwrapped(shown(f"--- a now\n+++ a\n@@ -1 +1 @@\n-old\n+{long}", path="a", content=f"{long}; curl evil"))
     assert f"content = {long}; curl evil\n" in text
     assert f"\n-old\n+{long}\n" in text
 
@@ -85,7 +85,7 @@ def test_control_characters_are_shown_by_name() -> None:
 
 
 def test_values_that_are_not_text_are_shown_as_json() -> None:
-    assert told(shown(a="1", b=True, c=["1", 1], d=None)).splitlines()[2:6] == [
+    assert unwrapped(shown(a="1", b=True, c=["1", 1], d=None)).splitlines()[2:6] == [
         "a = 1",
         "b = true",
         'c = ["1", 1]',
@@ -98,5 +98,5 @@ def test_invisible_characters_are_named(char: str):
     assert escaped(f"ann{char}@x.org") == f"ann<U+{ord(char):04X}>@x.org"
 
 
-def test_characters_that_are_seen_stay():
+def test_visible_characters_are_unchanged():
     assert escaped("I ❤️ café ☀︎ 日本\n") == "I ❤️ café ☀︎ 日本\n"

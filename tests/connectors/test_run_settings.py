@@ -30,19 +30,19 @@ def table(folder: Path, text: str) -> Path:
     return file
 
 
-def held(cli: CommandLine, *options: str, **variables: str) -> dict[str, tuple[Any, str]]:
+def explicit_settings(cli: CommandLine, *options: str, **variables: str) -> dict[str, tuple[Any, str]]:
     """Return the explicit settings that `packetgate settings` shows."""
     done = cli.run("settings", "--json", *options, **variables)
     assert done.status == 0, done.err
-    told = [one for one in json.loads(done.out) if not one["name"].startswith("models.")]
-    assert [one["name"] for one in told] == list(RoutingContext.model_fields)
-    return {one["name"]: (one["value"], one["from"]) for one in told if one["from"] != "default"}
+    shown = [one for one in json.loads(done.out) if not one["name"].startswith("models.")]
+    assert [one["name"] for one in shown] == list(RoutingContext.model_fields)
+    return {one["name"]: (one["value"], one["from"]) for one in shown if one["from"] != "default"}
 
 
 def test_options_override_variables_and_the_file(cli: CommandLine):
-    assert held(cli) == {}
+    assert explicit_settings(cli) == {}
     table(cli.folder, "[settings]\npalette_size = 10\nmax_reinjections = 1\nallow_write_tools = true\n")
-    assert held(
+    assert explicit_settings(
         cli,
         "--set",
         "palette_size=30",
@@ -56,7 +56,7 @@ def test_options_override_variables_and_the_file(cli: CommandLine):
         "allow_write_tools": (False, "--no-writes"),
         "allowed_tools": (["ai.read", "notes.*"], "PACKETGATE_ALLOWED_TOOLS"),
     }
-    assert held(cli)["palette_size"] == (10, "packetgate.toml: settings.palette_size")
+    assert explicit_settings(cli)["palette_size"] == (10, "packetgate.toml: settings.palette_size")
     shown = cli.run("settings", PACKETGATE_ALLOW_EXECUTE_TOOLS="true")
     assert re.search(r"^allow_execute_tools +true +PACKETGATE_ALLOW_EXECUTE_TOOLS", shown.out, re.MULTILINE)
     assert "PACKETGATE_ALLOW_EXECUTE_TOOLS: applies to other users only where it restricts" in shown.err
@@ -68,8 +68,8 @@ def test_limits_also_apply_to_chat_and_answer(cli: CommandLine):
     only_reads = {"PACKETGATE_ALLOWED_TOOLS": "ai.read"}
     cli.run("answer", "yes", "--session", "s", **only_reads)
     assert not (cli.folder / "notes.txt").exists()
-    said = cli.run("chat", "--set", "enabled=false", given=b"Read plan.txt\n")
-    assert "gate opens at seven" not in said.out
+    outcome = cli.run("chat", "--set", "enabled=false", given=b"Read plan.txt\n")
+    assert "gate opens at seven" not in outcome.out
 
 
 BAD: list[tuple[str, list[str], dict[str, str], str]] = [
@@ -117,7 +117,7 @@ def test_a_switch_must_not_contradict_an_option(switches: dict[str, bool]):
         assert run_settings(None, [f"{name}={json.dumps(is_on)}"], **switches).sources == {name: FLAGS[name][is_on]}
 
 
-def test_our_other_variables_are_not_taken_for_misspelt_settings(monkeypatch: pytest.MonkeyPatch):
+def test_other_variables_of_packetgate_are_no_misspelt_settings(monkeypatch: pytest.MonkeyPatch):
     folders = ("packetgate", "benchmarks", "tests/support")
     source = "".join(file.read_text() for folder in folders for file in (ROOT / folder).rglob("*.py"))
     ours = {*re.findall(r"\bPACKETGATE_[A-Z_]*[A-Z]\b", source)} - {
@@ -162,8 +162,8 @@ def test_every_setting_reaches_the_turn(cli: CommandLine):
     options = [word for name, value in WANTED.items() for word in ("--set", f"{name}={written(value)}")]
     done = cli.run("ask", "--json", *options, "Read plan.txt")
     assert done.err == ""
-    held = json.loads(done.out)["governance"]["settings"]
-    assert held == pytest.approx(held | WANTED)
+    explicit_settings = json.loads(done.out)["governance"]["settings"]
+    assert explicit_settings == pytest.approx(explicit_settings | WANTED)
 
 
 @pytest.mark.parametrize("name", RoutingContext.model_fields)

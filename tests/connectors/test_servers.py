@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 @pytest.fixture(scope="module")
 def installed() -> None:
-    """Both servers, installed beforehand, so that a start installs nothing."""
+    """Both servers, installed in advance so that a start installs nothing."""
     package = [require("npx"), "-y", "@modelcontextprotocol/server-filesystem"]
     for command in (package, [require("uvx"), "mcp-server-time", "--help"]):
         subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, check=False)
@@ -70,11 +70,11 @@ async def test_requests_reach_the_right_server_and_the_packet_names_unavailable_
 ) -> None:
     async with open_sessions(settings(cli, config)) as sessions:
         read = await ask(sessions, f"Read {cli.folder / 'plan.txt'}")
-        told = await ask(sessions, "What is the current time in timezone=UTC?")
+        packet = await ask(sessions, "What is the current time in timezone=UTC?")
     assert read.routing.selected_tool in {"files.read_text_file", "files.read_multiple_files"}
     assert "The gate opens at seven." in read.response.candidate
-    assert told.routing.selected_tool == "time.get_current_time"
-    assert '"timezone": "UTC"' in told.response.candidate
+    assert packet.routing.selected_tool == "time.get_current_time"
+    assert '"timezone": "UTC"' in packet.response.candidate
     problems = [error.message for error in read.metrics.errors]
     assert any(problem.startswith("gone: ") and "no-such-program" in problem for problem in problems)
     assert "mute: still starting" in problems
@@ -88,8 +88,8 @@ async def test_a_server_killed_during_a_session_is_restarted_and_others_continue
         for pid, command in descendants().items():
             if "server-filesystem" in command:
                 os.kill(pid, signal.SIGKILL)
-        told = await ask(sessions, "What is the current time in timezone=UTC?")
-        assert told.routing.execution_status is ToolExecutionStatus.EXECUTED
+        packet = await ask(sessions, "What is the current time in timezone=UTC?")
+        assert packet.routing.execution_status is ToolExecutionStatus.EXECUTED
         again = await ask(sessions, f"Read {cli.folder / 'todo.txt'}")
         assert again.routing.execution_status is ToolExecutionStatus.EXECUTED
         assert "Buy milk." in again.response.candidate

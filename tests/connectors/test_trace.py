@@ -1,4 +1,4 @@
-"""`packetgate trace`: find past packets by id prefix or as the last one, as they were stored."""
+"""`packetgate trace` shows stored packets by id prefix, or the last packet."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""One question at first use, or a line of the configuration, decides whether a tool that looks like a read is one."""
+"""A question at first use, or a line of the configuration, confirms a tool that looks like a read."""
 
 import json
 import re
@@ -70,7 +70,7 @@ def test_trust_is_asked_once_and_holds_until_the_tool_changes_or_it_is_revoked(
     answered = cli.run("answer", "trust", "--session", "one")
     assert (answered.status, runs(cli)) == (0, 1)
     assert "milk and bread" in answered.out
-    assert (ask("two").status, runs(cli)) == (0, 2)  # each command is a process of its own
+    assert (ask("two").status, runs(cli)) == (0, 2)  # each command is a separate process
     listed = cli.run("tools").out
     assert re.search(r"notes\.list_notes +read +your answer of \d{4}-\d\d-\d\d", listed)
     assert "read, said by your answer of" in cli.run("doctor", "-v").out
@@ -88,7 +88,7 @@ def test_trust_does_not_cover_the_same_command_in_another_folder(cli: CommandLin
     serve(cli)
     ask("one")
     assert cli.run("answer", "trust", "--session", "one").status == 0
-    other = CommandLine(cli.folder.with_name("other"), cli.home)  # not below: a server of `cli` could write there
+    other = CommandLine(cli.folder.with_name("other"), cli.home)  # where no server of `cli` can write
     other.folder.mkdir()
     serve(other)
     done = other.run("ask", "List my notes", "--session", "two")

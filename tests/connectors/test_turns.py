@@ -1,4 +1,4 @@
-"""What `run_turn` does with attachments, invalid inputs, deleted sessions, and concurrent and stopped turns."""
+"""`run_turn` with attachments, invalid inputs, deleted sessions, and concurrent and stopped turns."""
 
 import asyncio
 import base64
@@ -29,7 +29,7 @@ from packetgate.tools.attached.parts import message_part
 
 @dataclass(frozen=True)
 class Place:
-    """What turns run with."""
+    """The parts that a turn needs."""
 
     settings: Settings
     model: ScriptedOpenAI
@@ -202,7 +202,7 @@ async def test_a_waiting_turn_can_be_cancelled(place: Place) -> None:
 
 
 async def test_a_write_cancelled_during_the_call_stays_unfinished(place: Place) -> None:
-    """Its outcome is unknown: the session reports the turn as unfinished, and runs nothing by itself."""
+    """The write's outcome is unknown: the session reports the turn as unfinished, and runs nothing by itself."""
     async with place.session(allow_write_tools=True) as talk:
         place.model.script(call("clock.set_alarm", hour="nine"))
         await talk.question(Say('Set the alarm of the clock to "nine"'))

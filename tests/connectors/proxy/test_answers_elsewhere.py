@@ -56,8 +56,8 @@ def folder(cli: CommandLine) -> Folder:
 class Agent:
     """A client without elicitation of a proxy process."""
 
-    def __init__(self, client: Client[Any], told: list[str]) -> None:
-        self._client, self.told = client, told
+    def __init__(self, client: Client[Any], progress: list[str]) -> None:
+        self._client, self.progress = client, progress
 
     async def call(self, tool: str, call: dict[str, Any]) -> str:
         result = await self._client.call_tool_mcp(tool, call)
@@ -74,16 +74,16 @@ class Agent:
 
 @asynccontextmanager
 async def agent(cli: CommandLine, wait_s: float = 0) -> AsyncIterator[Agent]:
-    """Start a proxy whose calls wait this long for an answer, and connect."""
-    told: list[str] = []
+    """Start a proxy whose calls wait `wait_s` seconds for an answer, and connect."""
+    progress: list[str] = []
 
     async def on_progress(_done: float, _total: float | None, message: str | None) -> None:
-        told.append(message or "")
+        progress.append(message or "")
 
     environment = {**cli.environment, "PACKETGATE_ANSWER_WAIT_S": str(wait_s)}
     transport = StdioTransport(str(COMMAND), ["proxy", "--allow-writes"], environment, str(cli.folder))
     async with Client(transport, progress_handler=on_progress) as client:
-        yield Agent(client, told)
+        yield Agent(client, progress)
 
 
 async def answer(cli: CommandLine, session: str, *reply: str) -> Outcome:
@@ -111,11 +111,11 @@ async def test_an_approved_write_runs_on_the_agents_own_server(cli: CommandLine,
     async with agent(cli, wait_s) as one:
         server, _ = await one.pids()
         text = await one.add()
-        assert one.told == []  # the first request does not wait: the client may show no progress
+        assert one.progress == []  # the first request does not wait: the client may show no progress
         if wait_s:
             call = asyncio.create_task(one.add())
-            await until(lambda: bool(one.told))
-            text = one.told[0]
+            await until(lambda: bool(one.progress))
+            text = one.progress[0]
         session = await asked(cli, text)
         answered = await answer(cli, session, "yes")
         assert (answered.status, f"{server} one" in answered.out) == (0, True), answered.err
@@ -128,7 +128,7 @@ async def test_an_approved_write_runs_on_the_agents_own_server(cli: CommandLine,
     assert await events(cli, "call_started", "call_ended") == ["call_started", "call_ended"]
 
 
-async def test_of_two_answers_at_once_one_counts(cli: CommandLine, folder: Folder) -> None:
+async def test_only_one_of_two_answers_at_once_counts(cli: CommandLine, folder: Folder) -> None:
     async with agent(cli) as one:
         session = await asked(cli, await one.add())
         both = await asyncio.gather(answer(cli, session, "yes"), answer(cli, session, "yes"))
@@ -138,7 +138,7 @@ async def test_of_two_answers_at_once_one_counts(cli: CommandLine, folder: Folde
     assert await events(cli, "answer_recorded") == ["answer_recorded"]
 
 
-async def test_a_denied_call_does_not_run_and_an_unusable_answer_is_asked_again(
+async def test_a_denied_call_does_not_run_and_an_unusable_answer_repeats_the_question(
     cli: CommandLine, folder: Folder
 ) -> None:
     async with agent(cli) as one:
@@ -151,7 +151,7 @@ async def test_a_denied_call_does_not_run_and_an_unusable_answer_is_asked_again(
 
 
 @pytest.mark.slow
-async def test_the_proxy_is_killed_between_decision_and_run(cli: CommandLine, folder: Folder) -> None:
+async def test_a_decision_of_a_killed_proxy_can_run_here(cli: CommandLine, folder: Folder) -> None:
     with suppress(MCPError, ProcessLookupError):
         async with agent(cli) as one:
             _, proxy = await one.pids()
@@ -166,9 +166,9 @@ async def test_the_proxy_is_killed_between_decision_and_run(cli: CommandLine, fo
     async with agent(cli) as other:
         other_session = await asked(cli, await other.add())
         assert other_session != session
-        told = await answer(cli, session, "yes")
-        assert (told.status, "The proxy that asked has ended" in told.err) == (WAITING, True)
-        assert "--run-here" in told.out
+        answered = await answer(cli, session, "yes")
+        assert (answered.status, "The proxy that asked has ended" in answered.err) == (WAITING, True)
+        assert "--run-here" in answered.out
         assert folder.lines("ran") == []
         here = await answer(cli, session, "yes", "--run-here")
         assert here.status == 0, here.err
@@ -177,7 +177,7 @@ async def test_the_proxy_is_killed_between_decision_and_run(cli: CommandLine, fo
 
 
 @pytest.mark.slow
-async def test_the_proxy_is_killed_during_the_write(cli: CommandLine, folder: Folder) -> None:
+async def test_a_write_of_a_proxy_killed_during_it_is_unknown(cli: CommandLine, folder: Folder) -> None:
     (folder / "may_end").unlink()
     with suppress(MCPError, ProcessLookupError):
         async with agent(cli) as one:
@@ -193,8 +193,8 @@ async def test_the_proxy_is_killed_during_the_write(cli: CommandLine, folder: Fo
         repeated = await other.add()
         assert "status unknown. The same call was made before" in repeated
         assert "NOT run" not in repeated
-    told = await answer(cli, session)
-    assert (told.status, "It had begun to run the answer" in told.err) == (WAITING, True), told.err
+    answered = await answer(cli, session)
+    assert (answered.status, "It had begun to run the answer" in answered.err) == (WAITING, True), answered.err
     here = await answer(cli, session, "--run-here")
     assert (here.status, "it is not known whether it finished" in here.out) == (WAITING, True), here.err
     assert "it is unknown whether it ran. To decide" in here.out

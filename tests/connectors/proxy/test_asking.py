@@ -1,4 +1,4 @@
-"""Changes are asked about by the means that the client supports; each answer counts once."""
+"""The proxy asks about changes in a way that the client supports; each answer counts once."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Servers that change their tools while connected: clients are told, and calls use the new definitions."""
+"""Servers that change their tools while connected: clients are notified, and calls use the new definitions."""
 
 from pathlib import Path
 

@@ -20,7 +20,7 @@ from packetgate.toolsets.servers.connection import Connection
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 SUITE = ["-y", "-p", "node@22.23.3", "-p", "@modelcontextprotocol/conformance@0.1.16", "conformance", "server"]
-"""With the Node that it needs: older ones lack a function that it calls."""
+"""The suite with a Node version that has all functions that it uses."""
 ALL = "Running all suite (32 scenarios)"
 EXPECTED = """\
 server:

@@ -11,7 +11,7 @@ from support.proxies import Protocol, configured_client, other_server, proxy_cli
 WRITE: dict[str, Any] = {"name": "notes.write_line", "arguments": {"line": "once"}}
 
 
-async def test_a_write_whose_server_dies_is_unknown_and_asked_about_again(tmp_path: Path, kind: Protocol) -> None:
+async def test_a_write_whose_server_dies_is_unknown_and_needs_approval_again(tmp_path: Path, kind: Protocol) -> None:
     server, answers = StdioServer(tmp_path, "notes"), ["yes", "no"]
     async with proxy_client(
         tmp_path / "home", server.connection, kind=kind, answer=lambda *_: answers.pop(0), allow_write_tools=True

@@ -1,4 +1,4 @@
-"""What a proxy's client has read bounds its later reads, whatever session, context or process they come from."""
+"""The results that a proxy's client has read limit its later reads, in every session, context and process."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -81,7 +81,7 @@ async def fetch(talk: Talk, url: str, **context: str) -> str:
     return (await talk.call("call_read_tool", name="web.fetch_page", arguments=arguments, **context)).text
 
 
-async def test_a_context_that_is_left_out_or_new_changes_nothing(proxy: Proxy) -> None:
+async def test_labels_hold_without_a_context_and_in_a_new_context(proxy: Proxy) -> None:
     async with proxy.talking() as talk:
         context = await talk.set_context(f"Read the diary, then look at {NAMED}")
         await read_diary(talk, **context)
@@ -95,10 +95,10 @@ async def test_a_context_that_is_left_out_or_new_changes_nothing(proxy: Proxy) -
         assert "private data" in await fetch(talk, HINTED, **renewed)
     assert HINTED not in proxy.fetched
     async with proxy.talking("two") as talk:
-        assert await fetch(talk, HINTED) == "A page.", "another client has read nothing"
+        assert await fetch(talk, HINTED) == "A page.", "the other client has no labels"
 
 
-async def test_a_restart_and_a_second_process_change_nothing(proxy: Proxy) -> None:
+async def test_labels_hold_after_a_restart_and_in_a_second_process(proxy: Proxy) -> None:
     async with proxy.talking() as talk:
         await read_diary(talk)
     async with (

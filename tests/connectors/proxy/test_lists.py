@@ -1,4 +1,4 @@
-"""What a client's list holds, when the client is notified of a change, and what the proxy learns from uses."""
+"""The tools on a client's list, notifications of changes, and what the proxy learns from used tools."""
 
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -85,7 +85,7 @@ async def test_permanent_tools_are_always_listed(tmp_path: Path, kind: Protocol)
         assert "ledger__read_mail" in await talk.names()
 
 
-QUERY, SAME_IN_OTHER_WORDS = "zephyr figures for the board", "the board wants zephyr figures again"
+QUERY, PARAPHRASE = "zephyr figures for the board", "the board wants zephyr figures again"
 
 
 def office_server() -> FastMCP:
@@ -105,8 +105,8 @@ async def uses(store: BaseStore | None) -> list[dict[str, object]]:
 
 
 async def is_returned(talk: Talk) -> bool:
-    """Whether the used tool is among the best tools for a paraphrased context."""
-    result = await talk.call("set_context", query=SAME_IN_OTHER_WORDS)
+    """Return whether the used tool is among the best tools for a paraphrased context."""
+    result = await talk.call("set_context", query=PARAPHRASE)
     return "office__fetch_q" in [tool["name"] for tool in result.structured["tools"]]
 
 
@@ -222,6 +222,6 @@ async def test_a_header_reaches_only_the_server_that_names_it(tmp_path: Path, ki
         for user in ("ann", "ben"):
             client = talking(gateway, url, kind, lambda *_: "yes", IDE, X_User=user)
             talk = await stack.enter_async_context(client)
-            said = {name: (await talk.call(f"{name}__who")).text for name in names}
+            seen_headers = {name: (await talk.call(f"{name}__who")).text for name in names}
             nobody = "None, None, False"
-            assert said == {"named": f"{user}, None, False", "other": nobody, "neither": nobody}
+            assert seen_headers == {"named": f"{user}, None, False", "other": nobody, "neither": nobody}

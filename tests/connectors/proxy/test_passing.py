@@ -79,7 +79,7 @@ class Library:
 async def reading(
     library: Library, home: Path, kind: Protocol, token: str = "", config: ProxyConfig | None = None
 ) -> AsyncIterator[Talk]:
-    """Connect a client to a proxy of the library, once it has started."""
+    """Connect a client to a proxy of the started library."""
     async with gateway_over(library.server, home=home, config=config) as gateway:
         await gateway.hub.catalogue()
         async with (
@@ -196,8 +196,8 @@ async def test_a_listed_tool_and_its_servers_messages_are_unchanged(tmp_path: Pa
             await client.call_tool("desk__read", {"page": 3})
             await until(lambda: len(logged) == 3)
             assert logged[-1] == ("warning", None, "torn")
-        whole = await talk.call("desk__get_lines", chars=250_000)
-        assert (len(whole.text), len(whole.structured["result"])) == (250_000, 250_000)
+        lines_result = await talk.call("desk__get_lines", chars=250_000)
+        assert (len(lines_result.text), len(lines_result.structured["result"])) == (250_000, 250_000)
         rows = await talk.call("desk__get_rows", count=12_000)
         assert not rows.is_error, rows.text[-300:]
         assert rows.structured["result"][-1] == "row 11999"

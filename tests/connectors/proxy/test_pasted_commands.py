@@ -1,4 +1,4 @@
-"""What the proxy tells a person to type works as printed: from another shell, in another folder."""
+"""The commands that the proxy prints for a person work as printed: from another shell, in another folder."""
 
 import asyncio
 import json
@@ -53,7 +53,7 @@ class Person:
         self.environment = {"HOME": str(self.home), "PATH": "/usr/bin:/bin"}
 
     def paste(self, command: str, folder: Path | None = None, **variables: str) -> "subprocess.CompletedProcess[str]":
-        """Run a line in a new shell, by default in another folder than the project."""
+        """Run a line in a new shell, by default outside the project's folder."""
         environment = self.environment | variables
         return subprocess.run(
             ["sh", "-c", command],

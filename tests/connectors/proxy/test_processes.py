@@ -1,4 +1,4 @@
-"""The proxy as a process: what it prints, how signals end it, and what it asks after it was killed."""
+"""The proxy as a process: its output, its end by signals, and its question after a kill."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""`tools/resolve`: the proxy's answers, and what Packetgate makes of the answers of servers behind it."""
+"""`tools/resolve`: the proxy's answers, and the effects of its servers' answers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -41,7 +41,7 @@ MARKED = {TOOL_RESOLUTION: {"resolvable": True}}
 
 
 class Resolver(ServerExtension):
-    """The extension of an upstream server. `answer` makes its answer, or raises."""
+    """The extension of an upstream server. `answer` computes the answer, or raises an error."""
 
     identifier = TOOL_RESOLUTION
 
@@ -125,7 +125,7 @@ async def test_only_a_trusted_server_lowers_the_risk_of_a_call(
 
 
 @pytest.mark.parametrize(("answer", "is_outside"), [(OUTSIDE, True), (READS, False)])
-async def test_a_call_that_reaches_outside_is_believed_of_any_server(answer: Any, is_outside: bool):
+async def test_any_server_can_state_that_a_call_reaches_outside(answer: Any, is_outside: bool):
     offering, _ = notes(answer, annotations=ToolAnnotations(open_world_hint=False))
     async with McpHub([in_process(offering.server, trusted=True)]) as hub:
         catalogue = await hub.catalogue()
@@ -147,7 +147,7 @@ async def test_a_server_is_not_asked_about_a_call_that_may_leak_data():
     assert resolver.asked == []
     assert call.is_flagged
     assert call.verdict is not None
-    assert call.verdict.effect == "dry_run"  # a change, as its tool
+    assert call.verdict.effect == "dry_run"  # the tool is a write
 
 
 async def test_a_server_that_does_not_offer_the_extension_is_not_asked():
@@ -240,7 +240,7 @@ async def test_a_call_that_the_policy_denies_is_not_resolved(tmp_path: Path):
             await resolve(client, "base__ask_sql", sql="SELECT secret")
 
 
-async def test_a_client_that_does_not_declare_the_extension(tmp_path: Path):
+async def test_a_client_must_declare_the_extension(tmp_path: Path):
     async with resolving_client(tmp_path, in_process(database(), trusted=True), declares=False) as (client, _):
         assert not [tool.name for tool in await client.list_tools() if TOOL_RESOLUTION in (tool.meta or {})]
         with pytest.raises(MCPError, match="must declare") as refused:
@@ -258,4 +258,4 @@ async def test_the_proxy_passes_on_what_a_trusted_server_resolves(tmp_path: Path
         result = await client.call_tool_mcp("notes__manage_notes", {"action": "show"})
         assert not result.is_error
         assert offering.ran == ["manage_notes"]
-        assert len(resolver.asked) == 2  # asked again for the call itself
+        assert len(resolver.asked) == 2  # the call itself asks again

@@ -1,4 +1,4 @@
-"""While servers start: nobody waits for a slow server, and changes are announced."""
+"""While servers start: only calls of a slow server wait for it, and changes are announced."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Where an answer ends, however it is cut into pieces."""
+"""The end of an answer does not depend on its pieces."""
 
 import pytest
 from hypothesis import example, given
@@ -32,7 +32,7 @@ def test_no_more_tokens_are_shown_than_the_limit(pieces: list[str], most: int) -
 
 
 @pytest.mark.parametrize(("stop", "shown"), [(("END",), "one "), (("two",), "one EN")])
-def test_the_end_of_an_answer_that_is_no_stop_sequence_is_shown(stop: tuple[str, ...], shown: str) -> None:
+def test_the_beginning_of_a_stop_sequence_at_the_end_is_shown(stop: tuple[str, ...], shown: str) -> None:
     limit = AnswerLimit(stop)
     assert limit.feed("one EN").strip() == shown.strip()
     assert limit.close() == "one EN".removeprefix(shown)

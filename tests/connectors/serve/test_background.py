@@ -68,7 +68,7 @@ WITHOUT_MODEL = {
 
 
 @pytest.mark.parametrize("prompt", WITHOUT_MODEL)
-async def test_without_a_model_the_form_that_a_prompt_shows_is_filled(prompt: str) -> None:
+async def test_without_a_model_the_answer_fills_the_form_in_the_prompt(prompt: str) -> None:
     async def no_model() -> None:
         return None
 
@@ -84,7 +84,7 @@ async def test_without_a_model_the_form_that_a_prompt_shows_is_filled(prompt: st
         ("Tidying up", '{"title": "Tidying up"}'),
     ],
 )
-async def test_a_models_answer_has_the_form_that_the_prompt_shows(
+async def test_a_models_answer_has_the_form_in_the_prompt(
     cli: CommandLine, scripted_openai: ScriptedOpenAI, written: str, answer: str
 ) -> None:
     async with serving(cli, "--prime", "openai:scripted", OPENAI_BASE_URL=scripted_openai.base_url) as served:
@@ -92,7 +92,7 @@ async def test_a_models_answer_has_the_form_that_the_prompt_shows(
         assert await Chat(served.client()).say(TITLE) == answer
 
 
-async def test_the_model_alone_answers_a_background_prompt(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+async def test_only_the_model_answers_a_background_prompt(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     variables = {"OPENAI_BASE_URL": scripted_openai.base_url}
     async with serving(cli, "--prime", "openai:scripted", **variables) as served:
         scripted_openai.script('{"title": "Tidying up"}')

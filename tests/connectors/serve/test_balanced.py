@@ -30,7 +30,7 @@ async def balanced(*machines: Started) -> AsyncIterator[openai.AsyncOpenAI]:
     """Run nginx on a socket in front of the machines, and yield a client of it."""
     with tempfile.TemporaryDirectory(prefix="nginx-") as name:  # a socket's path is limited to about 100 characters
         folder = Path(name)
-        await asyncio.to_thread(folder.chmod, 0o755)  # its workers are another user
+        await asyncio.to_thread(folder.chmod, 0o755)  # nginx's workers run as another user
         config = CONFIG.read_text().replace("/tmp/", f"{folder}/").replace("8080", f"unix:{folder}/socket")
         for number, machine in enumerate(machines, 1):
             config = config.replace(f"serve-{number}:2026", machine.url.split("/")[2])

@@ -31,7 +31,7 @@ CLIENTS = "".join(f'[serve.clients.{token[:3]}]\ntoken = "{token}"\n' for token 
 
 @contextmanager
 def refused(code: Code) -> Iterator[None]:
-    """Expect that the endpoint refuses a request with this code."""
+    """Check that the endpoint refuses a request with this code."""
     with pytest.raises(openai.BadRequestError) as caught:
         yield
     assert caught.value.code == code
@@ -157,7 +157,7 @@ async def test_an_edited_history_starts_another_session(cli: CommandLine) -> Non
         assert sorted(turns_by_session(cli).values()) == [1, 1, 1, 3]
 
 
-async def test_equal_conversations_identify_no_session_unless_the_client_names_them(cli: CommandLine) -> None:
+async def test_equal_conversations_share_no_session_unless_the_client_names_it(cli: CommandLine) -> None:
     async with serving(cli) as served:
         chats = [Chat(served.client()), Chat(served.client())]
         named = [Chat(served.client(), {"extra_headers": {"X-Packetgate-Conversation": name}}) for name in "ab"]
@@ -249,7 +249,7 @@ async def test_a_models_answer_streams_with_its_usage(cli: CommandLine, scripted
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("before", ["Let me look.", "I look into the plan for you now. " * 20])
-async def test_text_before_a_call_is_said_at_most_once(
+async def test_text_before_a_call_is_shown_at_most_once(
     cli: CommandLine, scripted_openai: ScriptedOpenAI, *, stream: bool, before: str
 ) -> None:
     scripted_openai.script(tool_calls(("ai__read", '{"path": "plan.txt"}'), content=before), "At seven.")
@@ -284,25 +284,23 @@ BAD: list[tuple[int, str | None, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_an_answer_ends_where_its_request_says_and_is_found_again(cli: CommandLine, *, stream: bool) -> None:
+async def test_a_limited_answer_still_identifies_its_session(cli: CommandLine, *, stream: bool) -> None:
     async with serving(cli, "--allow-writes") as served:
         stopped = Chat(served.client(), {"stop": ["nowhere", "at se"]})
         assert (await stopped.say("Read plan.txt", stream=stream)).endswith("\nThe gate opens ")
         cut = Chat(served.client(), {"max_tokens": 9, "max_completion_tokens": 5})
         assert await cut.say("Read plan.txt", stream=stream) == "ai.read (path"
         for chat in (stopped, cut):
-            assert is_question_message(await chat.say(WRITE, stream=stream)), "a question is shown whole"
+            assert is_question_message(await chat.say(WRITE, stream=stream)), "a question is not cut"
             await chat.say("no")
         assert [*turns_by_session(cli).values()] == [2, 2]
         body = {"model": "packetgate", "messages": [{"role": "user", "content": "Read plan.txt"}]}
-        whole = await cut.client.chat.completions.create(**body, max_tokens=5)  # type: ignore[call-overload]
-        assert whole.choices[0].finish_reason == "length"
+        completion = await cut.client.chat.completions.create(**body, max_tokens=5)  # type: ignore[call-overload]
+        assert completion.choices[0].finish_reason == "length"
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_reply_that_comes_three_times_at_once_runs_one_call_and_gives_its_result(
-    cli: CommandLine, *, stream: bool
-) -> None:
+async def test_three_equal_replies_at_once_run_one_call_and_get_its_result(cli: CommandLine, *, stream: bool) -> None:
     async with serving(cli, "--allow-writes") as served:
         chat = Chat(served.client())
         await chat.say(WRITE)

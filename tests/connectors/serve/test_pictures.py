@@ -37,7 +37,7 @@ async def test_a_model_with_vision_receives_pictures_and_files(
         assert "Which is darker?" in last_text(scripted_openai)
         assert "Ask Ann." in last_text(scripted_openai)
         assert await chat.say("Tell me something about it", stream=stream) == "The first."
-        assert "Both are grey." in str(scripted_openai.requests[-1]["messages"])  # the session goes on
+        assert "Both are grey." in str(scripted_openai.requests[-1]["messages"])  # the session continues
 
 
 REFUSED = {

@@ -39,7 +39,7 @@ async def test_a_first_message_repeated_after_a_kill_writes_once(cli: CommandLin
     hotel.release()
     async with started(cli, *options(hotel)) as served:
         chat = Chat(served.client())
-        assert is_question_message(await chat.say(BOOK)), "an interrupted write is asked about"
+        assert is_question_message(await chat.say(BOOK)), "the user is asked about an interrupted write"
         await chat.say("no")
         assert hotel.counted("r1")["booked"] == 1
         assert "r1 is booked" in await Chat(served.client()).say(BOOK)

@@ -1,4 +1,4 @@
-"""`/v1/responses`, a client's system prompt and tools, and how answers say that writes are switched off."""
+"""`/v1/responses`, a client's system prompt and tools, and answers about writes that are switched off."""
 
 import logging
 
@@ -66,11 +66,11 @@ async def test_the_error_of_a_bad_request_names_the_field(cli: CommandLine) -> N
 async def test_a_response_beyond_its_tokens_is_incomplete(cli: CommandLine) -> None:
     async with serving(cli) as served:
         client = served.client()
-        whole = await client.responses.create(model="packetgate", input="Read plan.txt", max_output_tokens=5)
+        limited = await client.responses.create(model="packetgate", input="Read plan.txt", max_output_tokens=5)
         async with client.responses.stream(model="packetgate", input="Read plan.txt", max_output_tokens=5) as events:
             last = [event async for event in events][-1]
     assert last.type == "response.incomplete"
-    for response in (whole, last.response):
+    for response in (limited, last.response):
         assert response.incomplete_details is not None
         assert response.incomplete_details.reason == "max_output_tokens"
         assert (response.status, response.output_text) == ("incomplete", "ai.read (path")

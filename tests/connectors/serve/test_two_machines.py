@@ -20,7 +20,7 @@ from packetgate.graph.settings import Settings
 pytestmark = pytest.mark.slow
 THREADS, AT_ONCE = 200, 40
 KILLED_AFTER, IN_CALLS = 60, 3
-"""Bookings made and running when the machine is killed."""
+"""Number of bookings running at the kill of the machine."""
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def other(cli: CommandLine) -> CommandLine:
 
 @dataclass
 class Guest:
-    """A user who books a room, approves or denies, and moves to the other machine when one is gone."""
+    """A user who books a room, approves or denies, and moves to the other machine if one is dead."""
 
     hotel: Hotel
     room: str
@@ -82,7 +82,7 @@ async def test_no_write_is_lost_or_repeated_when_a_machine_dies(
         started(cli, "--allow-writes", "--mcp-config", hotel.configure(cli.folder), **options) as here,
         started(other, "--allow-writes", "--mcp-config", hotel.configure(other.folder), **options) as there,
     ):
-        clients = [served.client() for served in (here, there)]  # to make one takes as long as a turn
+        clients = [served.client() for served in (here, there)]  # creating a client takes as long as a turn
         guests = [Guest(hotel, f"r{number}", number % 10 != 9, clients[0]) for number in range(THREADS)]
 
         async def one(number: int) -> str:
@@ -93,7 +93,7 @@ async def test_no_write_is_lost_or_repeated_when_a_machine_dies(
             await until(lambda: hotel.bookings() >= KILLED_AFTER, 600)
             while True:
                 await until(lambda: hotel.in_calls(there.process.pid) >= IN_CALLS, 600)
-                there.process.send_signal(signal.SIGSTOP)  # from here on it learns of no result
+                there.process.send_signal(signal.SIGSTOP)  # the machine receives no more results
                 if (running := hotel.in_calls(there.process.pid)) >= IN_CALLS:
                     await there.kill()
                     return running
@@ -114,4 +114,4 @@ async def test_no_write_is_lost_or_repeated_when_a_machine_dies(
     assert done == {guest.room: 1 for guest in guests if guest.decides}
     assert in_calls >= IN_CALLS
     assert moved >= IN_CALLS
-    assert again >= 1, "an unfinished write is asked about"
+    assert again >= 1, "the user is asked about an unfinished write"
