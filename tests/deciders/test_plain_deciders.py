@@ -1,4 +1,4 @@
-"""The deciders without a model and without a plug-in: the plainest reads, and an honest answer."""
+"""The deciders without a model and without a plug-in: simple reads, and an answer that claims nothing else."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ MANY = Catalogue([*FILES.values(), tool("mail.read_file", "path", path="string")
         ("What does a.txt say?", None),
     ],
 )
-def test_what_is_read_as_a_call(request_: str, call: tuple[str, dict[str, Any]] | None):
+def test_only_a_plain_request_becomes_a_call(request_: str, call: tuple[str, dict[str, Any]] | None):
     found = requested_call(request_, FILES)
     assert (found and (found.tool_name, found.params)) == call
 
@@ -55,19 +55,19 @@ def test_a_plain_read_needs_one_reader():
         (packet("read a.txt", with_output(done("files.read_file", path="a.txt"), "apples")), False, Access.READ),
     ],
 )
-async def test_a_tool_is_needed_for_a_call_that_was_not_made(given: Any, needs_tool: bool, access: Access):
+async def test_a_tool_is_needed_until_the_call_is_made(given: Any, needs_tool: bool, access: Access):
     decision = await detect_plainly(given, Shelf(), CONTEXT)
     assert (decision.needs_tool, decision.access, decision.decided_by) == (needs_tool, access, "reflex")
 
 
-async def test_the_selection_is_the_read_that_was_asked_for():
+async def test_the_selection_is_the_requested_read():
     chosen = await select_plainly(asking("read a.txt"), FILES, CONTEXT)
     assert [(call.tool_name, call.params) for call in chosen.calls] == [("files.read_file", {"path": "a.txt"})]
     assert chosen.complete
     assert (await select_plainly(asking("Tidy up"), FILES, CONTEXT)).action == "none"
 
 
-async def test_only_what_was_asked_for_is_approved():
+async def test_only_the_requested_call_is_approved():
     typed, other = done("files.read_file", path="a.txt"), done("files.delete_file", path="a.txt")
     foreign = done("files.read_file", path="b.txt").changed(provenance={"path": Origin(kind=OriginKind.TEXT)})
     judged = await review_plainly(packet("read a.txt", typed, other, foreign), FILES, CONTEXT)

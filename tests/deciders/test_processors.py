@@ -34,7 +34,7 @@ def test_an_emulated_processor_decides_the_same(processor: str, native: list[lis
 
 
 def _decided(*emulator: str) -> list[list[Any]]:
-    # a processor that the environment names would be used in place of the emulated one
+    # the environment must not replace the emulated processor
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS_")}
     done = subprocess.run(
         [*emulator, sys.executable, str(DECIDED), str(REQUESTS)],

@@ -1,4 +1,4 @@
-"""`packetgate calibrate`: recorded answers change what the gate lets through."""
+"""`packetgate calibrate`: recorded answers change which calls run without a question."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ def answer(cli: CommandLine, kind: str, score: float, approvals: int, denials: i
 
 
 @pytest.mark.slow
-def test_denied_calls_make_the_gate_ask_until_it_is_undone(cli: CommandLine) -> None:
+def test_denied_calls_make_the_gate_ask_until_the_calibration_is_undone(cli: CommandLine) -> None:
     (cli.folder / "plan.txt").write_text("dig")
     assert cli.run("ask", "Read plan.txt").status == 0
     assert "0 answers so far" in cli.run("calibrate").out

@@ -1,4 +1,4 @@
-"""Curves from answers: what they say, and what they are fitted on."""
+"""Calibration curves from users' answers, and the answers that they are fitted on."""
 
 from random import Random
 
@@ -12,7 +12,7 @@ KIND = "reflex, rule"
 
 
 def answers(truth: float, count: int = 400) -> list[AnsweredCall]:
-    """Answers to a review that says 0.3 to 0.95, and is right `truth` times as often as it says."""
+    """Answers about reviews with confidences of 0.3 to 0.95, which are right `truth` times as often as they claim."""
     chance = Random(7)
     scores = [chance.choice([0.3, 0.5, 0.6, 0.8, 0.95]) for _ in range(count)]
     return [AnsweredCall(KIND, score, chance.random() < score * truth) for score in scores]

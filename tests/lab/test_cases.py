@@ -1,4 +1,4 @@
-"""The cases that models are evaluated on: each can be met, and is judged by its calls."""
+"""The cases of the evaluation of models: each case can be passed, and is judged by its calls."""
 
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -58,7 +58,7 @@ def test_a_repeated_call_is_wrong():
 
 
 def _ways(call: RightCall) -> Iterator[dict[str, Any]]:
-    """Yield arguments such that each value that will do is tried."""
+    """Yield arguments that together contain every accepted value."""
     known = {name: values or ["anything"] for name, values in {**call.args, **call.optional_args}.items()}
     for values in zip_longest(*known.values()):
         yield {name: known[name][0] if value is None else value for name, value in zip(known, values, strict=True)}

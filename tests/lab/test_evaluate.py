@@ -82,11 +82,11 @@ def test_the_gate_uses_the_curve_of_the_passport(
 def test_a_killed_evaluation_continues(cli: CommandLine, smollm2: Path) -> None:
     model = f"llamacpp:{smollm2}?n_threads=1&seed=1"
     evaluate = ("evaluate", model, "--kinds", "holds", "--cases", "2", "--json")
-    (told, telling), nothing = os.pipe(), os.open(os.devnull, os.O_RDWR)
-    process = cli.fork(evaluate, (nothing, nothing, telling))
-    for end in (telling, nothing):
+    (reader, writer), nothing = os.pipe(), os.open(os.devnull, os.O_RDWR)
+    process = cli.fork(evaluate, (nothing, nothing, writer))
+    for end in (writer, nothing):
         os.close(end)
-    with os.fdopen(told) as lines:
+    with os.fdopen(reader) as lines:
         assert lines.readline().startswith("1 of 2, holds-15: ")
         process.kill()
     done = cli.run(*evaluate)
@@ -103,10 +103,10 @@ def test_a_killed_evaluation_continues(cli: CommandLine, smollm2: Path) -> None:
 
 
 def test_a_missing_or_failing_endpoint_is_one_error(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
-    gone = cli.run("evaluate", "openai:small", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
-    assert gone.status == 2
-    assert len(gone.err.splitlines()) == 1
-    assert "cannot be reached" in gone.err
+    unreachable = cli.run("evaluate", "openai:small", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
+    assert unreachable.status == 2
+    assert len(unreachable.err.splitlines()) == 1
+    assert "cannot be reached" in unreachable.err
     scripted_openai.script(*[HttpError(429, "slow down")] * 20)
     scripted_openai.verdict = HttpError(429, "slow down")
     some = ("--kinds", "near", "--cases", "4")

@@ -1,4 +1,4 @@
-"""What a passport makes of what came of cases."""
+"""The curve and the recommended settings that a passport computes from results."""
 
 import pytest
 
@@ -31,8 +31,8 @@ def test_an_overconfident_model_is_lowered():
 def test_an_underconfident_model_is_raised_in_part(times: int):
     rows = [*[row(0.6, right=True)] * 22, *[row(0.55, right=True)] * 7, row(0.6, right=False)] * times
     curve = passport(*rows).curves[KIND]
-    whole = curve.model_copy(update={"adds": 1.0})
-    assert 0.6 < curve.at(0.6) < whole.at(0.6)
+    full_effect = curve.model_copy(update={"adds": 1.0})
+    assert 0.6 < curve.at(0.6) < full_effect.at(0.6)
     assert curve.adds == pytest.approx({1: 30 / 130, 10: 300 / 400}[times])
 
 

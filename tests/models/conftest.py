@@ -19,7 +19,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def plain_attention(llama_cpp_installed: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flash attention adds up in half precision, so that its rounding depends on what was evaluated with what."""
+    """Switch off flash attention: it adds in half precision, so that its rounding depends on the batch."""
     import llama_cpp
 
     params = llama_cpp.llama_context_default_params

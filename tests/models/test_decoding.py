@@ -1,4 +1,4 @@
-"""JSON objects, and the calls of the known model families, are found and read whole or not at all."""
+"""JSON objects and calls of the known model families are read completely or not at all."""
 
 import json
 from typing import Any
@@ -57,12 +57,12 @@ CASES: list[tuple[str, str, dict[str, Any] | None]] = [
     ("integer of 65 bits", '{"a": 18446744073709551616}', None),
     ("key twice further in", '{"a": [{"b": 1, "b": 1}]}', None),
     ("raw lone surrogate", '{"a": "\ud800"}', None),
-    ("nested as deeply as may be", '{"a": ' + "[" * 99 + "]" * 99 + "}", {"a": NESTED}),
+    ("nested as deeply as allowed", '{"a": ' + "[" * 99 + "]" * 99 + "}", {"a": NESTED}),
     ("nested one deeper", '{"a": ' + "[" * 100 + "]" * 100 + "}", None),
     ("nested too deeply", '{"a":' * 100_000, None),
     ("many unclosed thoughts", "<think>" * 100_000 + '{"b": 2}', None),
 ]
-"""What a model wrote, by name, and the object in it; None: there is no answer in it."""
+"""A model's text by name, and the object in it; None if it contains no answer."""
 
 
 def decoded(text: str) -> dict[str, Any] | None:
@@ -76,7 +76,7 @@ def test_the_last_json_object_is_decoded():
 
 
 def test_a_truncated_object_is_not_another_object():
-    """Wherever a text breaks off, its object is there as a whole or not at all."""
+    """Wherever a text breaks off, its object is read completely or not at all."""
     text = json.dumps(CALL)
     assert all(decoded(text[:end]) is None for end in range(len(text)))
 
@@ -98,7 +98,7 @@ def test_a_truncated_object_is_not_another_object():
         ('<tool_call>{"name": "x", "arguments": [1]}</tool_call>', "the arguments of 'x' are not a JSON object"),
     ],
 )
-def test_what_cannot_be_read_has_a_problem(text: str, problem: str):
+def test_unreadable_text_has_a_problem(text: str, problem: str):
     assert problem in unread_problem(text)
     assert len(unread_problem(text)) < 400
     assert not unread_problem('{"a": 1}')
@@ -136,12 +136,12 @@ GARBAGE = ["{", "[{", '"', '{"', "{/*}", '{\\"</think>', '{"</think>', "<think>"
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", GARBAGE)
 def test_garbage_is_read_in_linear_time(unit: str):
-    """Were it quadratic, this would take hours."""
+    """With quadratic time, this would take hours."""
     assert not calls_in(unit * (1_000_000 // len(unit)))
 
 
 def called(text: str) -> Calls | None:
-    """Return the calls in a text; None if it holds none that can be read."""
+    """Return the calls in a text; None if no call can be read."""
     return [(one.name, one.arguments) for one in calls_in(text)] or None
 
 
@@ -161,10 +161,10 @@ def test_a_call_is_read_between_all_marks():
 
 
 def test_a_truncated_call_is_not_another_call():
-    """Wherever a text breaks off, its first calls are there as a whole or not at all."""
+    """Wherever a text breaks off, its first calls are read completely or not at all."""
     for output in OUTPUTS:
         if "</think>" in output.text and "<think>" not in output.text:
-            continue  # that its beginning is a thought shows only at the end of the thought
+            continue  # only the end of the thought shows that the beginning is a thought
         for end in range(0, len(output.text), 3):
             calls = called(output.text[:end]) or []
             assert calls == output.calls[: len(calls)], output.id

@@ -1,4 +1,4 @@
-"""An answer leads nowhere but where the user did: to what a real renderer makes links and images of."""
+"""Links in an answer: in a real renderer, only addresses that the user named become links or images."""
 
 import random
 import re
@@ -41,11 +41,11 @@ HOSTILE = [
 
 GFM = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 LINKIFIED = re.compile(r"https?://[-.\w]|www\.[-.\w]|[-.\w+]+@[-\w]+\.", re.ASCII | re.IGNORECASE)
-"""What remark-gfm makes a link of in the text of a parsed answer."""
+"""Text of a parsed answer that remark-gfm turns into a link."""
 
 
 def live(markdown: str) -> list[str]:
-    """Return whatever of an answer is fetched, or led to, by a front end that renders it."""
+    """Return the addresses that a front end fetches or links to when it renders an answer."""
     found = []
     for token in GFM.parse(markdown):
         found += [token.content] if token.type == "html_block" else []
@@ -58,7 +58,7 @@ def live(markdown: str) -> list[str]:
 
 
 def in_pieces(text: str, seed: int) -> str:
-    """Return what is shown of a text that comes in pieces."""
+    """Return the shown text if a text arrives in pieces."""
     dice, links, shown, at = random.Random(seed), LinkFilter(ASKED), "", 0
     while at < len(text):
         end = at + dice.randint(1, 7)
@@ -75,8 +75,8 @@ def test_links_to_other_addresses_are_inert() -> None:
 
 def test_links_in_pieces_are_never_active() -> None:
     for text in HOSTILE:
-        whole = with_inert_links(f"Look:\n\n{text}\n\nThat is all.", ASKED)
-        assert {in_pieces(f"Look:\n\n{text}\n\nThat is all.", seed) for seed in range(5)} == {whole}
+        at_once = with_inert_links(f"Look:\n\n{text}\n\nThat is all.", ASKED)
+        assert {in_pieces(f"Look:\n\n{text}\n\nThat is all.", seed) for seed in range(5)} == {at_once}
 
 
 PLAIN = [

@@ -1,4 +1,4 @@
-"""Options of models: where they may be given, which of them wins, and what is told of one that is none."""
+"""Options of models: their places, their precedence, and the errors about unknown options."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,10 +14,10 @@ from packetgate.state.errors import ConfigError, InputError
 
 @dataclass(frozen=True)
 class Case:
-    """What is given for `lite`, and what comes of it: options, or what is told."""
+    """The settings of `lite`, and the result: options, or an error message."""
 
     uri: str
-    came_to: Mapping[str, Any] | str
+    result: Mapping[str, Any] | str
     variables: Mapping[str, str] = field(default_factory=dict)
     table: Mapping[str, Any] = field(default_factory=dict)
 
@@ -44,7 +44,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.uri[:40]} {case.came_to}"[:80])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.uri[:40]} {case.result}"[:80])
 def test_options_and_their_errors(case: Case, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     for name, value in case.variables.items():
@@ -55,11 +55,11 @@ def test_options_and_their_errors(case: Case, monkeypatch: pytest.MonkeyPatch):
         given = ModelPool(case.uri, from_file={"lite": tables}).given["lite"]
         return ModelOptions.model_validate({name: one.value for name, one in given.items()})
 
-    if isinstance(case.came_to, str):
-        with pytest.raises(ConfigError, match=case.came_to):
+    if isinstance(case.result, str):
+        with pytest.raises(ConfigError, match=case.result):
             read()
     else:
-        assert read() == ModelOptions.model_validate(case.came_to)
+        assert read() == ModelOptions.model_validate(case.result)
 
 
 @pytest.mark.parametrize("models", [3, {"lite": 3}, {"lyte": {"seed": 1}}])

@@ -1,4 +1,4 @@
-"""Servers by name: where they are, whose key they get, and whether they have the model."""
+"""Servers by name: their addresses, their keys, and whether they have the model."""
 
 import pytest
 from support.scripted_openai import ScriptedOpenAI

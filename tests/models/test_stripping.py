@@ -1,4 +1,4 @@
-"""Markup is caught while the text arrives, wherever the pieces are cut; all else is shown at once."""
+"""Markup is removed while the text arrives, for any pieces; other text is shown at once."""
 
 import re
 from itertools import accumulate
@@ -104,11 +104,11 @@ PLAIN = [
 
 TEXTS = [text for text in (*LEAKS, *PLAIN) if len(text) < 200]
 ORPHANS = {text for text in TEXTS if re.fullmatch(r"[^<]*</think>.*\S.*", text)}
-"""Texts whose first half can only be known for a thought when it is over."""
+"""Texts whose first half is recognised as a thought only at its end."""
 
 
 def shown(markup: MarkupFilter, *pieces: str) -> list[str]:
-    """Return all that was shown after each piece, and after the last."""
+    """Return the complete shown text after each piece, and at the end."""
     return list(accumulate([*map(markup.feed, pieces), markup.close()]))
 
 
@@ -123,9 +123,9 @@ def test_markup_of_every_model_family_is_removed(size: int):
     for output in OUTPUTS:
         markup = MarkupFilter()
         pieces = [output.text[at : at + size] for at in range(0, len(output.text), size)]
-        whole = shown(markup, *pieces)[-1]
+        complete = shown(markup, *pieces)[-1]
         assert markup.text == output.shown, output.id
-        assert whole == output.shown or "</think" in output.text.partition("<think>")[0], output.id
+        assert complete == output.shown or "</think" in output.text.partition("<think>")[0], output.id
 
 
 def test_every_mark_is_removed():
@@ -180,7 +180,7 @@ def test_shown_text_is_never_taken_back():
     ],
 )
 def test_prose_is_shown_at_once(text: str, held: int):
-    """Held back are at most so many characters, white space before them among these."""
+    """The filter holds back at most this many characters, including white space before them."""
     markup = MarkupFilter()
     waiting, so_far, all_shown = [], "", ""
     for char in text:

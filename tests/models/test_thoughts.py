@@ -1,4 +1,4 @@
-"""Thoughts before an answer: however long, wherever they stand, they cost the answer nothing of its length."""
+"""Thoughts before an answer never shorten the answer, whatever their length and place."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -66,11 +66,11 @@ async def test_a_model_without_thoughts_gets_no_room(scripted_openai: ScriptedOp
 
 @dataclass(frozen=True)
 class Endless:
-    """A model that never comes to its point, and what is told of it."""
+    """A model whose thoughts never end, and the error message."""
 
     reply: Thinks
     asked: list[int]
-    told: str
+    error: str
     budget: int | None = None
 
 
@@ -81,14 +81,14 @@ ENDLESS = [
 ]
 
 
-@pytest.mark.parametrize("case", ENDLESS, ids=["forever", "as its server ends it", "beyond its budget"])
+@pytest.mark.parametrize("case", ENDLESS, ids=["forever", "limited by its server", "beyond its budget"])
 async def test_an_endless_thought_is_an_error_without_retry(case: Endless, scripted_openai: ScriptedOpenAI):
     for ask in (choose, speak):
         model = await model_at(scripted_openai)
         model.thoughts = Thoughts(case.budget)
         scripted_openai.requests.clear()
         scripted_openai.script(*[case.reply] * 9)
-        with pytest.raises(DecisionError, match=f"was cut off while thinking .*{case.told}") as caught:
+        with pytest.raises(DecisionError, match=f"was cut off while thinking .*{case.error}") as caught:
             await ask(model)
         assert lengths(scripted_openai) == case.asked
         assert caught.value.usage.output_tokens > 0

@@ -1,4 +1,4 @@
-"""Words and calls are measured token by token: every way to cut an answer, and probabilities known beforehand."""
+"""The probabilities of words and calls from their tokens: every way to cut an answer, and known probabilities."""
 
 import json
 import math
@@ -23,7 +23,7 @@ CALL = WrittenCall("fs.read", {"path": "é.txt", "lines": [1, {"a": 2}]})
 
 
 def listed(token: str, weights: Mapping[str, float] | None = None, **more: Any) -> dict[str, Any]:
-    """Return a token, with the probabilities of the tokens that could have been written in its place."""
+    """Return a token with the probabilities of its alternatives."""
     weights = weights or {token: 1.0}
     top = [{"token": one, "logprob": math.log(weight)} for one, weight in weights.items()]
     return {"token": token, "logprob": math.log(weights.get(token, 0.5)), "top_logprobs": top} | more

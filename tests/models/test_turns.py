@@ -1,4 +1,4 @@
-"""A turn asks no endpoint again that was not there, and its requests can be collected."""
+"""A turn asks an absent endpoint only once, and the errors of its requests can be collected."""
 
 import asyncio
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from packetgate.state.errors import DecisionError, NotAskedError
 
 @dataclass(frozen=True)
 class Case:
-    """What a server does, and whether a turn asks it again."""
+    """A server's reply, the error message, and whether a turn asks the server again."""
 
     name: str
     reply: Reply
-    told: str
+    message: str
     again: bool = False
 
 
@@ -27,8 +27,8 @@ CASES = [
     Case("hangs", Stall(), "did not answer in time: raise PACKETGATE_MODEL_TIMEOUT"),
     Case("a gateway without a server", HttpError(502, "bad gateway"), "HTTP 502"),
     Case("no key", HttpError(401, "no"), "refuses the API key"),
-    Case("wants a moment", HttpError(429, "slow", retry_after="0.01"), "HTTP 429", again=True),
-    Case("breaks at this", HttpError(500, "boom"), "HTTP 500", again=True),
+    Case("needs a moment", HttpError(429, "slow", retry_after="0.01"), "HTTP 429", again=True),
+    Case("has an internal error", HttpError(500, "boom"), "HTTP 500", again=True),
 ]
 
 
@@ -36,7 +36,7 @@ CASES = [
 async def test_an_absent_endpoint_is_asked_once_a_turn(case: Case, scripted_openai: ScriptedOpenAI):
     turn, model = new_id(), await model_at(scripted_openai, seconds=0.4)
     scripted_openai.script(case.reply, GOOD)
-    with one_turn(turn), pytest.raises(DecisionError, match=case.told):
+    with one_turn(turn), pytest.raises(DecisionError, match=case.message):
         await ask_tools(model)
     with one_turn(turn):
         if case.again:

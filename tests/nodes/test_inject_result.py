@@ -54,9 +54,9 @@ async def test_only_executed_calls_count_as_successful(status: ToolExecutionStat
         value = update["content"].data_fields[0].value
         assert isinstance(value, dict)
         assert (value["success"], value["output"]) == (False, None)
-        told = value["error"]
-        assert isinstance(told, str)
-        assert "was NOT run (dry run only): would read" in told or "has no result: it is " in told
+        message = value["error"]
+        assert isinstance(message, str)
+        assert "was NOT run (dry run only): would read" in message or "has no result: it is " in message
         assert update["context"].recent_tools == ()
         assert update["context"].result_ledger[0].status == status.value
         assert update["reasoning"].reflection_log[-1].summary.startswith("0 of 1 succeeded")

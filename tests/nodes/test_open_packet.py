@@ -1,4 +1,4 @@
-"""Opening a packet: input that is refused, settings, pictures, and changes of an interrupted turn."""
+"""Opening a packet: refused input, settings, pictures, and changes of an interrupted turn."""
 
 import dataclasses
 
@@ -88,6 +88,6 @@ async def test_changes_of_an_interrupted_turn_are_reported(ends: list[Entry], sa
     for entry in (Entry(STARTED, detail={"attempt": 1}), *ends):
         at = {"packet_id": given.header.packet_id, "call_id": write.call_id}
         await journal.record(dataclasses.replace(entry, **at))
-    (told,) = (await open_packet(given, RUNTIME, journal=journal, toolbox=FILES_TOOLBOX))["governance"].dropped_notes
-    assert told.startswith("files.delete_file: ")
-    assert says in told
+    (note,) = (await open_packet(given, RUNTIME, journal=journal, toolbox=FILES_TOOLBOX))["governance"].dropped_notes
+    assert note.startswith("files.delete_file: ")
+    assert says in note

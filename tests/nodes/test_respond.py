@@ -30,7 +30,7 @@ async def test_an_unclosed_fence_does_not_render_a_result_as_a_picture():
     assert "evil.example" in update["response"].candidate
 
 
-async def test_the_models_earlierhas_its_own_text_without_results():
+async def test_the_models_history_has_its_own_text_without_results():
     async def decider(*_: object) -> Answer:
         return Answer(text="Here it is.", appendix=f"\n\n{fenced('apples')}", decided_by="model")
 

@@ -70,8 +70,8 @@ def test_the_numbers_about_the_gate_match_the_recorded_runs():
     wrong = [run for run in runs if run.selector == "careless" and not run.right]
     held_back = sum(run.outcome != "passed" for run in wrong)
     others = sum(run.right for run in own) - right
-    told = [held_back, len(wrong), len(own), len(passed), right, others]
-    assert re.findall(r"\d+(?:\.\d+)?", verdict.split("\n\n")[1]) == [str(one) for one in told]
+    figures = [held_back, len(wrong), len(own), len(passed), right, others]
+    assert re.findall(r"\d+(?:\.\d+)?", verdict.split("\n\n")[1]) == [str(one) for one in figures]
 
 
 def test_in_the_second_notebook_a_model_selects_reviews_and_answers():

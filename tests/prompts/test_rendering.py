@@ -1,4 +1,4 @@
-"""Every template is used, and every use fills in exactly its fields."""
+"""Every template is used, and every use gives exactly its fields."""
 
 import ast
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ def fields_of(name: str) -> set[str]:
 
 
 def uses() -> Iterator[tuple[str, str, set[str]]]:
-    """Yield where each `render` stands in the rooms, the template it names and the fields it gives."""
+    """Yield the place, the template and the fields of each call of `render` in the product."""
     for room in ("models", "tools", "deciders", "nodes", "graph", "connectors"):
         for file in sorted((PACKAGE / room).rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -31,7 +31,7 @@ def uses() -> Iterator[tuple[str, str, set[str]]]:
                     yield f"{file.name}:{node.lineno}", str(name), {str(keyword.arg) for keyword in node.keywords}
 
 
-def test_every_template_is_used_and_every_used_one_is_there():
+def test_every_template_is_used_and_every_used_template_exists():
     assert {name for _, name, _ in uses()} == set(NAMES)
 
 

@@ -21,7 +21,7 @@ READS = [f"notes.read_note_{i:02}" for i in range(30)]
 SPECS = [*(a_tool(name, "Read a note. " * 5, path=PATH) for name in READS), *files_catalogue().values()]
 MANY = Catalogue(SPECS)
 ALWAYS = Preferences(permanent=READS[5:7])
-CHOSEN_BEFORE = ["gone.tool"]  # of a session that began with a choice, which is never shown a catalogue whole
+CHOSEN_BEFORE = ["gone.tool"]  # a session that began with a choice never shows the whole catalogue
 
 
 def wanted(words: str = "read a note", access: Access = Access.READ, **given: Any) -> PaletteRequest:
@@ -244,15 +244,15 @@ def test_the_budget_is_counted_with_the_given_tokenizer():
 
 
 def test_a_catalogue_that_fits_is_shown_whole_in_order_of_name():
-    whole = sum(ESTIMATE.count(tool_text(spec, "full")) for spec in SPECS)
-    fitting = choose_palette(wanted("xyzzy", size=len(MANY), token_budget=whole), MANY)
+    total = sum(ESTIMATE.count(tool_text(spec, "full")) for spec in SPECS)
+    fitting = choose_palette(wanted("xyzzy", size=len(MANY), token_budget=total), MANY)
     assert [(one.tool_name, one.detail, one.reason) for one in fitting.entries] == [
         (name, "full", "whole") for name in sorted(MANY)
     ]
     some, all_ = [*MANY][:3], [*MANY]
-    assert {one.reason for one in chosen_by(wanted("xyzzy", size=128, token_budget=whole, offered=all_))} == {"whole"}
-    for less in ({"size": len(MANY) - 1}, {"token_budget": whole - 1}, {"offered": some}):
-        entries = chosen_by(wanted("xyzzy", **{"size": len(MANY), "token_budget": whole, **less}))
+    assert {one.reason for one in chosen_by(wanted("xyzzy", size=128, token_budget=total, offered=all_))} == {"whole"}
+    for less in ({"size": len(MANY) - 1}, {"token_budget": total - 1}, {"offered": some}):
+        entries = chosen_by(wanted("xyzzy", **{"size": len(MANY), "token_budget": total, **less}))
         assert "whole" not in {one.reason for one in entries}
 
 

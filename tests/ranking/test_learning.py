@@ -1,4 +1,4 @@
-"""What confirmed calls teach, whom, and until when."""
+"""Confirmed calls teach the ranking of their user and context, and become weaker with time."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Confirmed uses in every store that LangGraph has for one machine."""
+"""Confirmed uses in each of LangGraph's stores for one machine."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What a request is about, and how that changes."""
+"""The subject of a request, and its change."""
 
 import pytest
 

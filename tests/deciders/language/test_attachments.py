@@ -1,4 +1,4 @@
-"""Attached texts reach the model only as fenced data; which models receive which pictures, at which stages."""
+"""Attached texts reach the model only as fenced data; which models receive pictures, and at which stages."""
 
 from hashlib import sha256
 from pathlib import Path

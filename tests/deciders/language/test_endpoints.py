@@ -65,7 +65,7 @@ async def test_the_request_has_tools_sampling_and_prompt(served: OpenAICompatibl
     assert re.fullmatch(r"Read a\.txt\n\n\(It is \w+day \d{4}-\d\d-\d\d \d\d:\d\d \S+, UTC[+-]\d\d:\d\d\.\)", text)
 
 
-async def test_words_without_a_call_are_the_answer(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+async def test_text_without_a_call_is_the_answer(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
     scripted_openai.script("Paris.")
     chosen = await select(served, "What is the capital of France?")
     assert (chosen.action, chosen.needs_tool, chosen.text) == ("none", False, "Paris.")
@@ -86,7 +86,7 @@ async def test_a_needed_call_is_required_with_the_same_tools(served: OpenAICompa
     assert first["tools"] == second["tools"]
 
 
-async def test_words_of_another_model_than_prime_are_not_the_answer(
+async def test_text_of_a_model_other_than_prime_is_not_the_answer(
     served: OpenAICompatible, scripted_openai: ScriptedOpenAI
 ):
     async def lite() -> Model:
@@ -103,7 +103,7 @@ async def test_words_of_another_model_than_prime_are_not_the_answer(
 
 
 @pytest.mark.parametrize(
-    ("reply", "action", "told"),
+    ("reply", "action", "expected"),
     [
         (selection("clarify", question=" Which file? "), "clarify", "Which file?"),
         (selection("describe", tools=["files.read_file"]), "describe", ("files.read_file",)),
@@ -112,16 +112,16 @@ async def test_words_of_another_model_than_prime_are_not_the_answer(
 )
 @pytest.mark.parametrize("native", [True, False])
 async def test_the_tools_to_ask_and_to_show_are_decisions(
-    scripted_openai: ScriptedOpenAI, reply: str, action: str, told: Any, native: bool
+    scripted_openai: ScriptedOpenAI, reply: str, action: str, expected: Any, native: bool
 ):
     scripted_openai.script(reply)
     chosen = await select(await model_at(scripted_openai, options=ModelOptions(native_tools=native)))
     assert chosen.action == action
-    assert told in (chosen.question, chosen.tool_names)
+    assert expected in (chosen.question, chosen.tool_names)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ('{"path": ', "cannot be read: its arguments must be one JSON object. The error: it is not JSON: "),
         ('{"path": ["a.txt"]}', "cannot take this value of `path`"),
@@ -130,14 +130,14 @@ async def test_the_tools_to_ask_and_to_show_are_decisions(
     ],
 )
 async def test_an_invalid_call_is_corrected_once(
-    served: OpenAICompatible, scripted_openai: ScriptedOpenAI, arguments: str, told: str
+    served: OpenAICompatible, scripted_openai: ScriptedOpenAI, arguments: str, message: str
 ):
     wrong = tool_calls(("files__read_file", arguments))
     scripted_openai.script(wrong, READ)
     chosen = await select(served)
     assert [one.params for one in chosen.calls] == [{"path": "a.txt"}]
-    assert told in sent(scripted_openai)[-1][1]
-    assert told in chosen.corrections[0].message
+    assert message in sent(scripted_openai)[-1][1]
+    assert message in chosen.corrections[0].message
     scripted_openai.script(wrong, wrong)
     with pytest.raises(DecisionError):
         await select(served)

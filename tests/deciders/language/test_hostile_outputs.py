@@ -1,4 +1,4 @@
-"""Any output of a model becomes its evident call, a question, no call, or the fallback; nothing is guessed."""
+"""Every output of a model becomes its unambiguous call, a question, no call, or the fallback."""
 
 import json
 from typing import Any
@@ -18,11 +18,11 @@ from packetgate.state.routing import ToolRouting
 from packetgate.state.transitions import ToolExecutionStatus
 
 Outcome = tuple[str, list[tuple[str, dict[str, Any]]]]
-"""What a selection settles to; `refused` is a text that counts as no answer at all."""
+"""The outcome of a selection; `refused` is a text that is not accepted as an answer."""
 
 
 def calling(*calls: tuple[str, dict[str, Any]]) -> Outcome:
-    """Return the outcome that these calls, and only these, go on to the review."""
+    """Return the outcome that exactly these calls reach the review."""
     return "call", [*calls]
 
 
@@ -48,7 +48,7 @@ def own(tool: str, **arguments: Any) -> str:
 
 PLAIN_READ, PLAIN_DELETE = plain("files.read_file", path="b.txt"), plain("files.delete_file", path="b.txt")
 READ, DELETE = marked(PLAIN_READ), marked(PLAIN_DELETE)
-"""The answer meant in most rows, while the request names another file; and what must not be taken for the answer."""
+"""The expected answer of most rows, while the request names another file; and a text that is not the answer."""
 PLAIN_LIST = plain("files.list_directory", path="d")
 READS = calling(("files.read_file", {"path": "b.txt"}))
 READS_AND_LISTS = calling(("files.read_file", {"path": "b.txt"}), ("files.list_directory", {"path": "d"}))

@@ -1,4 +1,4 @@
-"""The intent stage with a selecting model: it decides certain cases, and asks no model."""
+"""The intent stage with a selecting model: it decides clear cases without a model."""
 
 import pytest
 from support.packets import CONTEXT, Shelf, asking, done, packet, with_output
@@ -51,7 +51,7 @@ async def test_without_tools_no_tool_is_needed():
     ],
     ids=["all done", "more to do", "failed", "one failed", "unknown", "one a dry run", "a dry run, and more to do"],
 )
-async def test_a_later_pass_follows_the_selections_statement(routing: ToolRouting, needs_tool: bool):
+async def test_a_later_pass_depends_on_the_selections_statement(routing: ToolRouting, needs_tool: bool):
     later = packet("Read a.txt and mail it").model_copy(update={"tool_routing": routing})
     assert (await detect_certain_intent(later, Shelf(), CONTEXT)).needs_tool is needs_tool
 

@@ -1,4 +1,4 @@
-"""Selection by a model in this process that is offered tools."""
+"""Selection by a model in this process with native tool calls."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -117,7 +117,7 @@ def test_a_model_on_this_machine_is_offered_tools_in_brief():
         "properties": {"name": {"type": "string"}, "sort": {"type": "string", "enum": ["name", "size"]}},
         "required": ["name"],
     }
-    assert shown.parameters == offered_tool(find).parameters  # what a grammar enforces
+    assert shown.parameters == offered_tool(find).parameters  # a grammar enforces this
     assert openai_tool(shown, plain=False) == shown.prompt_format
 
 
@@ -129,11 +129,11 @@ async def test_the_built_in_tools_are_offered_whole(writing: Writing, tmp_path: 
     texts = [tool_text_for(model)(spec, "full") for spec in tools.values()]
     assert sum(map(ESTIMATE.count, texts)) <= 1_500
     request = PaletteRequest("", Access.READ, 128, 1_500, text=tool_text_for(model))
-    whole = choose_palette(request, tools)
+    full_palette = choose_palette(request, tools)
     offers = []
     for words in ("Which file is the largest?", "Delete a.txt"):
         asked = packet(words, catalogue=tools)
-        asked = asked.model_copy(update={"context": asked.context.changed(palette=whole.entries)})
+        asked = asked.model_copy(update={"context": asked.context.changed(palette=full_palette.entries)})
         offers.append(tool_offer(model, asked, tools, ADVISERS))
     assert offers[0].tools == offers[1].tools
     assert [one.names_all for one in offers] == [True, True]
@@ -257,16 +257,16 @@ async def test_an_endless_call_falls_back_to_reflex(writing: Writing):
 )
 @pytest.mark.parametrize("how_sure", ["quite", "not known"])
 def test_an_improbable_call_is_not_made(request_: str, made_up: tuple[str, dict[str, Any]], action: str, how_sure: str):
-    told = {"quite": {"name": 7.0, "arguments": -0.5}, "not known": {}}
+    measured = {"quite": {"name": 7.0, "arguments": -0.5}, "not known": {}}
     name, params = made_up
-    call = SelectedCall(tool_name=name, params=params, evidence={"written": 1.0, **told[how_sure]})
+    call = SelectedCall(tool_name=name, params=params, evidence={"written": 1.0, **measured[how_sure]})
     chosen = Selection(action="call", calls=(call,), confidence=0.7, decided_by="model", reasoning="")
     given = packet(request_)
     found = likelier_selection(chosen, select_by_reading(given, FILES), given, FILES, ADVISERS)
     assert found.action == action
 
 
-def test_where_no_call_is_probable_the_rules_do_not_claim_the_choice():
+def test_the_rules_are_not_named_as_decider_if_no_call_is_probable():
     given = packet("say something nice to nobody")
     unlikely = SelectedCall(tool_name="files.delete_file", params={"path": "b.txt"}, evidence={"written": 1.0})
     chosen, rules = (

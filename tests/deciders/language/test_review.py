@@ -41,7 +41,7 @@ async def test_a_yes_counts_by_its_probability(model: ModelSource, scripted_open
 
 
 @pytest.mark.reflex
-async def test_a_call_that_is_hardly_right_is_not_worth_a_question(model: ModelSource, scripted_openai: ScriptedOpenAI):
+async def test_the_model_is_not_asked_about_an_improbable_call(model: ModelSource, scripted_openai: ScriptedOpenAI):
     scripted_openai.verdict = verdict(0.02)
     doubted = READ.model_copy(update={"evidence": {"written": 1.0, "name": -3.0, "arguments": -6.0, "acts": -3.0}})
     (judged,) = (await judge(model, doubted)).reviews

@@ -1,4 +1,4 @@
-"""Selection by a model that is offered tools in words: its calls are read from its text; one correction."""
+"""Selection by a model with tools in words: its calls are read from its text, and corrected once."""
 
 import json
 

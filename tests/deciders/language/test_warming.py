@@ -1,4 +1,4 @@
-"""The prompts that models on this machine evaluate before the first message, and what is left for the first turn."""
+"""Models on this machine evaluate prompts before the first message; the first turn evaluates the rest."""
 
 import asyncio
 from pathlib import Path
@@ -34,12 +34,12 @@ def deciders_of(model: Model) -> Deciders:
 
 
 def first_packet(request: str) -> CognitionPacket:
-    """Return the packet of a session's first turn, whose catalogue is shown whole."""
+    """Return the packet of a session's first turn, which shows the whole catalogue."""
     wanted = PaletteRequest(request, Access.READ, CONTEXT.palette_size, CONTEXT.palette_token_budget)
-    whole = whole_palette(wanted, FILES)
-    assert whole is not None
+    full_palette = whole_palette(wanted, FILES)
+    assert full_palette is not None
     new = packet(request)
-    return new.model_copy(update={"context": new.context.changed(palette=whole.entries)})
+    return new.model_copy(update={"context": new.context.changed(palette=full_palette.entries)})
 
 
 @pytest.fixture

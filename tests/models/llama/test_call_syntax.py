@@ -1,4 +1,4 @@
-"""The syntax of calls, read off templates of the kinds that models have."""
+"""The syntax of calls, derived from the kinds of templates that models have."""
 
 import json
 

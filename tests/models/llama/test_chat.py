@@ -26,20 +26,20 @@ async def test_answers_have_usage_metadata(tiny: LlamaCppChat):
 
 
 async def test_bound_parameters_apply(tiny: LlamaCppChat):
-    whole = (await tiny.ainvoke("Hello", max_tokens=12, seed=1)).text
-    assert (await tiny.bind(max_tokens=12, seed=1).ainvoke("Hello")).text == whole
+    answer = (await tiny.ainvoke("Hello", max_tokens=12, seed=1)).text
+    assert (await tiny.bind(max_tokens=12, seed=1).ainvoke("Hello")).text == answer
     with pytest.raises(ValueError, match="stop"):
-        await tiny.ainvoke("Hello", stop=[whole[5]])
+        await tiny.ainvoke("Hello", stop=[answer[5]])
 
 
 async def test_answers_are_streamed(tiny: LlamaCppChat):
-    whole = await tiny.ainvoke("Hello", max_tokens=12, seed=1)
+    answer = await tiny.ainvoke("Hello", max_tokens=12, seed=1)
     chunks = [chunk async for chunk in tiny.astream("Hello", max_tokens=12, seed=1)]
     assert len(chunks) > 3
-    assert "".join(chunk.text for chunk in chunks) == whole.text
+    assert "".join(chunk.text for chunk in chunks) == answer.text
     (usage,) = [chunk.usage_metadata for chunk in chunks if chunk.usage_metadata]
-    # How much of the prompt was kept from before depends on which request ran last.
-    assert usage | {"input_token_details": None} == whole.usage_metadata | {"input_token_details": None}
+    # The number of cached prompt tokens depends on the request before.
+    assert usage | {"input_token_details": None} == answer.usage_metadata | {"input_token_details": None}
 
 
 async def test_leaving_a_stream_cancels_the_request(tiny: LlamaCppChat, monkeypatch: pytest.MonkeyPatch):

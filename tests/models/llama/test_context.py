@@ -21,12 +21,12 @@ def tokens(count: int, seed: int = 0) -> list[int]:
 
 
 def read(context: LlamaContext, prompt: Sequence[int]) -> int:
-    """Evaluate a prompt; return how much of it was known."""
+    """Evaluate a prompt; return the number of cached tokens."""
     return context.read(prompt, threading.Event())
 
 
 def check(context: LlamaContext, weights: LlamaWeights, text: Sequence[int]) -> None:
-    """Assert that the context has read just this text."""
+    """Check that the context contains exactly this text."""
     fresh = LlamaContext(weights, {"n_ctx": 512})
     read(fresh, text)
     np.testing.assert_allclose(context.logits, fresh.logits, atol=1e-3)
@@ -39,7 +39,7 @@ A, B, C = tokens(90, seed=1), tokens(90, seed=2), tokens(90, seed=3)
 class Case:
     prompts: list[list[int]]
     known: list[int]
-    """How many tokens of each were known."""
+    """The number of cached tokens of each prompt."""
 
 
 CASES = {
@@ -71,8 +71,8 @@ def test_more_tokens_than_a_batch_can_follow(weights: LlamaWeights, batch: int):
     check(context, weights, A + B + C)
 
 
-class After(threading.Event):
-    """Is set once it was looked at that often."""
+class SetAfter(threading.Event):
+    """An event that is set after `looks` checks."""
 
     def __init__(self, looks: int) -> None:
         super().__init__()
@@ -86,14 +86,14 @@ class After(threading.Event):
 @pytest.mark.parametrize("looks", [0, 1, 3])
 def test_a_cancelled_prompt_can_continue(weights: LlamaWeights, looks: int):
     context = LlamaContext(weights, {"n_ctx": 512, "n_batch": 20})
-    assert context.read(A, After(looks)) == 0
+    assert context.read(A, SetAfter(looks)) == 0
     assert context.size - context.room == 20 * looks
     assert read(context, A) == 20 * looks
     check(context, weights, A)
 
 
 CELLS = 256
-"""The smallest context that llama.cpp makes."""
+"""The smallest context of llama.cpp."""
 
 
 def test_each_slot_caches_a_prompt(weights: LlamaWeights):
@@ -103,7 +103,7 @@ def test_each_slot_caches_a_prompt(weights: LlamaWeights):
     assert [read(context, prompt) for prompt in prompts[:-1]] == [29] * SLOTS
     assert read(context, prompts[-1]) == 0
     assert [read(context, prompt) for prompt in prompts[2:]] == [29] * (SLOTS - 1)
-    assert read(context, prompts[0]) == 0  # the one unused for longest made room
+    assert read(context, prompts[0]) == 0  # the least recently used prompt was evicted
     check(context, weights, prompts[0])
     assert read(context, prompts[2]) == 29
     check(context, weights, prompts[2])
@@ -183,7 +183,7 @@ PROMPTS = [
     (A, 0),
     (A + C, 90),
 ]
-"""What is read one after the other, and how much of it is known: only a prompt that goes on where another ended."""
+"""Prompts in order, and their numbers of cached tokens: only a prompt that continues another one has any."""
 
 
 WIDTH, INNER, STATE, RANK, KERNEL = 64, 128, 8, 4, 4

@@ -123,12 +123,12 @@ def set_after(pieces: int, cancelled: threading.Event) -> Callable[[str], None]:
 
 @pytest.mark.parametrize("pieces", [0, 1, 3])
 def test_a_cancelled_answer_has_the_written_text(engine: LlamaEngine, pieces: int):
-    whole, cancelled = ask(engine, "Cancel me", 12).text, threading.Event()
+    complete, cancelled = ask(engine, "Cancel me", 12).text, threading.Event()
     if not pieces:
         cancelled.set()
     answer = ask(engine, "Cancel me", 12, cancelled=cancelled, on_text=set_after(pieces, cancelled))
-    assert (answer.finish_reason, answer.text, len(answer.tokens)) == ("cancelled", whole[:pieces], pieces)
-    assert ask(engine, "Cancel me", 12).text == whole
+    assert (answer.finish_reason, answer.text, len(answer.tokens)) == ("cancelled", complete[:pieces], pieces)
+    assert ask(engine, "Cancel me", 12).text == complete
 
 
 @pytest.fixture

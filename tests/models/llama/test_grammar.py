@@ -56,7 +56,7 @@ TRICKY: dict[str, dict[str, Any]] = {
     "formats": object_schema(a={"type": "string", "format": "date"}, b={"type": "string", "pattern": "^[a-c]{2,5}$"}),
 }  # fmt: skip
 OPEN = ("ways beside properties", "required, and not listed")
-"""These may have properties that nothing describes."""
+"""Schemas that allow properties without a description."""
 
 
 @pytest.mark.parametrize("name", TRICKY)
@@ -72,7 +72,7 @@ def test_every_written_answer_is_valid(writer: RandomWriter, name: str):
             assert "inf" not in repr(values)
 
 
-UNHELD = {
+UNSUPPORTED = {
     "an unknown type": {"type": "any"},
     "a type that is none": object_schema(a={"type": 5}),
     "a reference elsewhere": {"$ref": "https://example.org/x.json"},
@@ -83,7 +83,7 @@ UNHELD = {
 }
 
 
-@pytest.mark.parametrize("part", UNHELD.values(), ids=UNHELD)
+@pytest.mark.parametrize("part", UNSUPPORTED.values(), ids=UNSUPPORTED)
 def test_parameters_without_a_grammar_accept_any_object(writer: RandomWriter, part: Any):
     assert writer.grammars.grammar(call_of(part)).widened_tools == (NAME,)
     assert writer.takes(part, '{"any":[1,{"thing":null}]}')
@@ -143,7 +143,9 @@ A_LIST, OPEN_OBJECT = {"type": "array", "items": INT}, {"type": "object", "prope
         (object_schema(a={"type": "integer", "minimum": 3}), '{"a":2}', False),
     ],
 )
-def test_what_a_schema_leaves_open_is_bounded(writer: RandomWriter, part: dict[str, Any], text: str, taken: bool):
+def test_values_that_a_schema_leaves_open_have_limits(
+    writer: RandomWriter, part: dict[str, Any], text: str, taken: bool
+):
     assert writer.takes(part, text) is taken
 
 

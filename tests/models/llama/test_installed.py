@@ -1,4 +1,4 @@
-"""What to do without llama-cpp-python."""
+"""The error without llama-cpp-python."""
 
 import sys
 from pathlib import Path

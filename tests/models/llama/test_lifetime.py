@@ -1,4 +1,4 @@
-"""What becomes of a model in this process: many callers, the end of the program, and memory."""
+"""A model in this process: many callers, the end of the program, and memory."""
 
 import asyncio
 import gc
@@ -47,7 +47,7 @@ ENDINGS = {
     "an answer is being written": "engine.submit(request()); started.wait()",
     "more are waiting": "[engine.submit(request()) for _ in range(50)]; started.wait()",
     "a prompt is being read": "engine.submit(request('x' * 30_000))",
-    "the model is gone": "engine.submit(request(max_tokens=3)).result(); del engine",
+    "the model is deleted": "engine.submit(request(max_tokens=3)).result(); del engine",
     "a loop was left": "import asyncio; from packetgate.models.llama.chat import LlamaCppChat\n"
     "async def leave():\n"
     "    task = asyncio.create_task(LlamaCppChat(engine).ainvoke('Hello', max_tokens=32_000))\n"
@@ -101,7 +101,7 @@ def test_a_model_dropped_while_busy_is_freed_afterwards(tiny_gguf: Path):
 
 
 def test_a_context_is_freed_before_its_weights(tiny_gguf: Path):
-    """Also where both are found as garbage together: there the order is anybody's."""
+    """Also if both are garbage at once, where the order is undefined."""
     for _ in range(2):
         weights = LlamaWeights(str(tiny_gguf), {})
         context = LlamaContext(weights, {"n_ctx": 256})

@@ -1,5 +1,5 @@
 # ruff: noqa: E501  a table
-"""With every kind of vocabulary, a grammar holds calls, calls are measured, and prompts are reused."""
+"""With every kind of vocabulary, a grammar keeps calls valid, calls are measured, and prompts are reused."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ Token = tuple[str, gguf.TokenType]
 
 
 def _bytes_of_gpt2() -> list[str]:
-    """Return how GPT-2's vocabularies write each byte."""
+    """Return the character that GPT-2's vocabularies have for each byte."""
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in plain]
     return [chr(byte) if byte in plain else chr(0x100 + others.index(byte)) for byte in range(256)]
@@ -59,7 +59,7 @@ class Vocabulary:
     model: str
     tokens: Sequence[Token]
     space_prefix: bool | None = None
-    """None: the file does not say."""
+    """None: the file does not state it."""
     merges: Sequence[str] = ()
     pre: str = ""
 

@@ -1,4 +1,4 @@
-"""What an OpenAI-compatible server is asked, and what is left out after it refuses a part of a request."""
+"""Requests to OpenAI-compatible servers, without the parts that a server has refused before."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -172,9 +172,9 @@ async def test_refused_tools_are_simplified_and_then_sent_in_words(scripted_open
 
 @pytest.mark.parametrize("finish", ["tool_calls", "length"])
 async def test_a_truncated_streamed_call_is_not_a_call(scripted_openai: ScriptedOpenAI, finish: str):
-    """LangChain would complete its arguments."""
-    cut, whole = ("read", '{"path": "a'), ("read", '{"path": "a.txt"}')
-    scripted_openai.script(tool_calls(cut, finish_reason=finish), tool_calls(whole))
+    """LangChain itself would complete its arguments."""
+    cut, complete = ("read", '{"path": "a'), ("read", '{"path": "a.txt"}')
+    scripted_openai.script(tool_calls(cut, finish_reason=finish), tool_calls(complete))
     model, caller = await model_at(scripted_openai), streaming_caller("")
     for invalid_arguments, arguments in (('{"path": "a', {}), ("", {"path": "a.txt"})):
         answer = await model.call([HumanMessage("Read")], [READ], max_calls=2, sampling={}, caller=caller)

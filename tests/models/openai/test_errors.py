@@ -1,4 +1,4 @@
-"""Whatever goes wrong at an endpoint ends in a bounded time, in one line that names it and the way out."""
+"""Every failure of an endpoint ends in a bounded time with one line that names it and a fix."""
 
 import asyncio
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ async def ask(base_url: str, seconds: float = 10) -> str:
 
 @dataclass(frozen=True)
 class Failure:
-    """What the server does, and what is told of it."""
+    """The server's reply, and the error message."""
 
     reply: Reply
-    told: str
+    message: str
     requests: int = 1
 
 
@@ -56,19 +56,19 @@ FAILURES = [
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: str(failure.reply)[:80])
 async def test_errors_are_one_line(failure: Failure, scripted_openai: ScriptedOpenAI, quick_retries: None):
     scripted_openai.script(*[failure.reply] * 9)
-    with pytest.raises(DecisionError, match=failure.told) as caught:
+    with pytest.raises(DecisionError, match=failure.message) as caught:
         await ask(scripted_openai.base_url)
-    told = str(caught.value)
-    assert told.startswith(f"scripted at {scripted_openai.base_url} ")
-    assert "\n" not in told
-    assert KEY[:8] not in told
-    assert len(told) < 500
+    message = str(caught.value)
+    assert message.startswith(f"scripted at {scripted_openai.base_url} ")
+    assert "\n" not in message
+    assert KEY[:8] not in message
+    assert len(message) < 500
     assert len(scripted_openai.requests) == failure.requests
 
 
 @pytest.fixture
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library waits half a second before its first retry; how long is its own affair."""
+    """Without this, the library waits half a second before its first retry."""
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.001)
 
 
