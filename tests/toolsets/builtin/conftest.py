@@ -13,7 +13,7 @@ Call = Callable[..., Awaitable[ToolResult]]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The working folder; what lies beside it is outside."""
+    """The working folder; files next to it are outside."""
     folder = tmp_path / "work"
     folder.mkdir()
     (tmp_path / "secret.txt").write_text("outside\n")
@@ -62,7 +62,7 @@ def everything(folder: Path) -> dict[str, bytes | None]:
 
 @pytest.fixture
 def unchanged(tmp_path: Path):
-    """Fail the test if anything on disk differs at its end; call it when the test's own files are there."""
+    """Check that nothing on disk differs at the end of the test; call it after the test's own files are written."""
     before: dict[str, bytes | None] = {}
     yield lambda: before.update(everything(tmp_path))
     assert before, "the test never took its snapshot"

@@ -28,7 +28,7 @@ def script(folder) -> None:
         (["./hello.sh"], "Exit status 0: ./hello.sh\n--- stdout\nhello"),
     ],
 )
-async def test_a_program_runs_without_a_shell_and_its_output_is_told(succeed, folder, argv, output):
+async def test_a_program_runs_without_a_shell_and_its_output_is_returned(succeed, folder, argv, output):
     assert await succeed("ai.execute", argv=argv, dry_run=False) == output.replace("FOLDER", str(folder))
 
 

@@ -1,5 +1,5 @@
-# ruff: noqa: E501 - a row is an attack, and is read as one line
-"""What a program in bubblewrap leaves behind, and what then runs outside."""
+# ruff: noqa: E501 - each row is an attack on one line
+"""Files that a program in bubblewrap leaves behind must not run later outside."""
 
 import os
 import shutil
@@ -156,7 +156,7 @@ async def test_git_of_a_server_runs_nothing_that_a_program_left(run, folder, att
 
 
 @pytest.mark.parametrize("attack", [*GIT_ATTACKS, *OTHER_ATTACKS])
-async def test_what_runs_later_is_prevented_or_named(run, folder, attack: str):
+async def test_code_that_would_run_later_is_prevented_or_named(run, folder, attack: str):
     before, script, later, *named = (GIT_ATTACKS | OTHER_ATTACKS)[attack]
     if shutil.which(later.split()[0]) is None and later.startswith("n"):
         pytest.skip("not installed")
@@ -186,13 +186,13 @@ NORMAL_WORK = {
 
 
 @pytest.mark.parametrize("work", NORMAL_WORK)
-async def test_normal_work_goes_on(run, folder, work: str):
+async def test_normal_work_is_possible(run, folder, work: str):
     before, script, output = NORMAL_WORK[work]
     outside(folder, before)
     assert (await run("sh", "-c", script)).endswith(f"--- stdout\n{output}")
 
 
-async def test_what_changed_is_named_once_and_shortly(run, folder):
+async def test_changes_are_named_once_and_briefly(run, folder):
     outside(folder, f"{VENV}; {MODULES}")
     many = (
         f"for i in 1 2 3 4 5 6 7 8; do touch {SITE}/m$i.py; done; touch {SITE}/y.pth; echo 1 > node_modules/x/index.js"
@@ -206,7 +206,7 @@ async def test_what_changed_is_named_once_and_shortly(run, folder):
     assert "Changed" not in await run("sh", "-c", "env/bin/python -c 'import m1' && cat node_modules/x/index.js")
 
 
-async def test_what_would_run_by_itself_is_moved_aside(run, folder):
+async def test_files_that_run_by_themselves_are_moved_aside(run, folder):
     report = await run("sh", "-c", f"{REPOSITORY} > out; {FSMONITOR} >> .git/config; touch .git/hooks/pre-commit")
     assert "Moved aside (to NAME.unconfirmed), because they run by themselves: .git/config, .git/hooks\n" in report
     assert (folder / ".git" / "config.unconfirmed").exists()
@@ -247,7 +247,7 @@ FILLED = "exec python3 -c \"x = b'x' * 600_000_000; import time; time.sleep(60)\
     ("mode", "script", "limit"),
     [
         ("require", SLEEPERS, TOO_MANY),
-        ("require", 'exec python3 -c "import os\nwhile True: os.fork()"', TOO_MANY),  # else unbounded in between
+        ("require", 'exec python3 -c "import os\nwhile True: os.fork()"', TOO_MANY),  # otherwise unlimited in between
         ("require", FILLED, TOO_MUCH),
         ("off", SLEEPERS, TOO_MANY),
         ("off", FILLED, TOO_MUCH),
@@ -261,7 +261,7 @@ async def test_a_command_that_exceeds_a_limit_ends_at_once(run, mode, script, li
     assert not [line for line in descendants() if "sleep 60" in str(line) or "os.fork" in str(line)]
 
 
-async def test_memory_that_processes_share_counts_once(run):
+async def test_shared_memory_counts_once(run):
     code = "import os, time; x = b'x' * 200_000_000; [os.fork() or (time.sleep(1), os._exit(0)) for _ in range(5)]; time.sleep(1)"
     assert (await run(sys.executable, "-c", code, memory_gb=0.6)).startswith("Exit status 0")
 

@@ -9,7 +9,7 @@ PLANS = ["docs/plan.md", "docs/old/plan-2024.md"]
 
 
 def day(ago: int) -> datetime:
-    """Return this time `ago` days before today: asked when a test runs, as midnight may pass in a run."""
+    """Return this time `ago` days before today. Tests call it themselves, because midnight may pass in a run."""
     return datetime.now() - timedelta(days=ago)
 
 
@@ -78,7 +78,7 @@ async def test_a_list_has_sizes_and_dates(succeed, files):
     assert ".hidden" not in answer
 
 
-async def test_what_is_not_shown_is_said(succeed, files, monkeypatch):
+async def test_the_result_names_files_that_are_not_shown(succeed, files, monkeypatch):
     assert "[not shown: 1 folders of built or installed files]" in await succeed("ai.find", name="index.js")
     answer = await succeed("ai.find", name="plant-2025")
     assert answer.startswith("NOTHING FOUND in the working folder, named like plant-2025.")

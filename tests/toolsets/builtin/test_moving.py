@@ -17,7 +17,7 @@ def files(folder):
 
 
 @pytest.mark.parametrize(
-    ("tool", "path", "destination", "told", "there"),
+    ("tool", "path", "destination", "message", "there"),
     [
         *(
             ("move", path, destination, f"Moved {path} to {there}", there)
@@ -43,15 +43,15 @@ def files(folder):
         ("make_folder", "a/b", None, "Made the folder a/b", "a/b"),
     ],
 )
-async def test_files_and_folders_are_changed_after_a_dry_run(succeed, files, tool, path, destination, told, there):
+async def test_files_and_folders_are_changed_after_a_dry_run(succeed, files, tool, path, destination, message, there):
     (files / "notes.txt").chmod(0o640)
     arguments = {"path": path, **({"destination": destination} if destination else {})}
     before = sorted(files.rglob("*"))
     dry = await succeed(f"ai.{tool}", **arguments)
     assert dry.startswith("Would ")
-    assert dry.split(" ", 2)[2].startswith(told.split(" ", 1)[1])
+    assert dry.split(" ", 2)[2].startswith(message.split(" ", 1)[1])
     assert sorted(files.rglob("*")) == before
-    assert (await succeed(f"ai.{tool}", **arguments, dry_run=False)).startswith(told)
+    assert (await succeed(f"ai.{tool}", **arguments, dry_run=False)).startswith(message)
     assert there is None or (files / there).is_symlink() or (files / there).exists()
     assert (files / path).exists() is (tool in {"copy", "make_folder"})
     if tool == "copy":

@@ -1,4 +1,4 @@
-"""Files that are named by their base name, without their ending, or nearly: settled before a call is checked."""
+"""Files named by base name, without ending, or with a typo are resolved before a call is checked."""
 
 import pytest
 from support.builtin_tools import ALL
@@ -55,15 +55,15 @@ UNCLEAR = ["same.txt", "plan_3.md", "plan", "chapter_b.txt", "hidden.txt", "env"
 
 
 async def test_a_file_is_found_by_an_inexact_name(checked):
-    calls = {said: checked("ai.read", path=said) for said in FOUND}
+    calls = {name: checked("ai.read", path=name) for name in FOUND}
 
-    assert {said: call.params["path"] for said, call in calls.items()} == FOUND
+    assert {name: call.params["path"] for name, call in calls.items()} == FOUND
     assert {one.problem for call in calls.values() for one in call.repairs} == {"named_nearly"}
     assert not any(call.problems for call in calls.values())
 
 
 async def test_an_ambiguous_or_unknown_name_stays_unchanged(checked):
-    assert [checked("ai.read", path=said).params["path"] for said in UNCLEAR] == UNCLEAR
+    assert [checked("ai.read", path=name).params["path"] for name in UNCLEAR] == UNCLEAR
 
 
 async def test_an_existing_path_is_never_replaced(checked, files):
@@ -84,7 +84,7 @@ MEANT = [
     ("ai.write", {"path": "todo", "content": "x"}, "todo"),
     ("ai.make_folder", {"path": "dat"}, "dat"),
     ("ai.write", {"path": "the readme", "content": "x", "mode": "overwrite"}, "README.md"),
-    # strict: what is moved or deleted is never guessed
+    # strict: the path of a move or deletion is never guessed
     ("ai.delete", {"path": "bugdet.csv"}, "bugdet.csv"),
     ("ai.delete", {"path": "other/main.py"}, "other/main.py"),
     ("ai.delete", {"path": "DATA/budget.csv"}, "data/budget.csv"),
@@ -98,8 +98,8 @@ async def test_every_tool_resolves_its_paths(checked):
 
 
 async def test_a_resolved_destination_keeps_its_slashes(checked, files):
-    def destination(said):
-        return checked("ai.move", path="README.md", destination=said).params["destination"]
+    def destination(name):
+        return checked("ai.move", path="README.md", destination=name).params["destination"]
 
     assert destination("new.md") == "new.md"
     assert destination(f"{files}/new.md") == "./new.md"

@@ -13,7 +13,7 @@ from packetgate.toolsets.servers.opening import builtin_servers
 
 
 class WordHashes(Embeddings):
-    """A text is the bag of its words' hashes; synonyms of `car` are the same word."""
+    """Embeds a text by the hashes of its words; synonyms of `car` have the same hash."""
 
     def __init__(self):
         self.embedded = []

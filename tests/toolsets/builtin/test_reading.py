@@ -1,4 +1,4 @@
-"""`ai.read`: whole files, ranges, and what cannot be read."""
+"""`ai.read`: whole files, ranges, and unreadable files."""
 
 import os
 
@@ -41,8 +41,8 @@ async def test_a_file_is_read_and_a_cut_says_how_to_read_on(succeed, folder, dat
 )
 async def test_ranges_and_ends_of_a_file_are_read(succeed, folder, wanted, lines):
     (folder / "a.txt").write_bytes(FIVE)
-    told = (await succeed("ai.read", path="a.txt", **wanted)).splitlines()
-    assert "".join(line for line in told if not line.startswith("[")) == lines
+    shown = (await succeed("ai.read", path="a.txt", **wanted)).splitlines()
+    assert "".join(line for line in shown if not line.startswith("[")) == lines
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ async def test_ranges_and_ends_of_a_file_are_read(succeed, folder, wanted, lines
     ],
     ids=lambda value: str(value)[:40],
 )
-async def test_what_cannot_be_read_is_refused(fail, folder, data, wanted, says):
+async def test_unreadable_files_are_refused(fail, folder, data, wanted, says):
     (folder / "a.txt").write_bytes(data)
     (folder / "README.md").touch()
     os.mkfifo(folder / "pipe")

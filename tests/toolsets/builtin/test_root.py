@@ -44,7 +44,7 @@ async def test_paths_inside_the_folder_are_resolved(succeed, folder, path):
 
 
 @pytest.mark.parametrize("replaced", ["sub", "sub/secret.txt"])
-def test_what_is_replaced_by_a_link_is_not_followed(folder, replaced):
+def test_a_path_replaced_by_a_link_is_not_followed(folder, replaced):
     root = Root(folder)
     (folder / "sub").mkdir()
     (folder / "sub" / "secret.txt").write_text("inside\n")

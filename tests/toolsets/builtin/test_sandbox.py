@@ -58,7 +58,7 @@ def mode() -> SandboxMode:
 
 @pytest.fixture
 async def run(mode: SandboxMode, folder: Path):
-    """Run a program; return its output, or the failure that carries it."""
+    """Run a program; return its output, or the error that contains it."""
 
     async def run(*argv: str, **more: object) -> str:
         try:
@@ -96,10 +96,10 @@ async def test_configured_folders_are_accessible(run, folder):
 def test_the_environment_of_packetgate_cannot_be_read(mode, folder):
     script = "tr '\\0' '\\n' < /proc/$PPID/environ; cat /proc/[0-9]*/environ; echo looked"
     command = packetgate(mode, folder, f"{script} || echo looked")
-    told = subprocess.run(command, env={**os.environ, "A_TOKEN": SECRET}, capture_output=True, text=True, check=True)
+    outcome = subprocess.run(command, env={**os.environ, "A_TOKEN": SECRET}, capture_output=True, text=True, check=True)
 
-    assert "looked" in told.stdout
-    assert SECRET not in told.stdout
+    assert "looked" in outcome.stdout
+    assert SECRET not in outcome.stdout
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -164,7 +164,7 @@ async def test_a_required_sandbox_is_enforced(folder, tmp_path, monkeypatch, bwr
     assert (folder / "x").exists()
 
 
-async def test_files_that_say_what_may_run_are_read_only(run, folder):
+async def test_files_that_configure_what_may_run_are_read_only(run, folder):
     for name in (".env", "mcp.json", ".git/config", ".git/hooks/pre-push", "app/.env.local"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("mine")
@@ -182,7 +182,7 @@ async def test_files_that_say_what_may_run_are_read_only(run, folder):
     assert (folder / "fine").exists()
 
 
-async def test_new_files_that_say_what_may_run_are_named(run, folder):
+async def test_new_files_that_configure_what_may_run_are_named(run, folder):
     (folder / ".envrc").write_text("mine")
     report = await run("sh", "-c", "mkdir -p .git/hooks app; touch .git/config .env app/.env fine $TMPDIR/.env; ls")
     assert "Created files that say what may run; read them before you use them: " in report
@@ -191,7 +191,7 @@ async def test_new_files_that_say_what_may_run_are_named(run, folder):
     assert "say what may run" not in await run("touch", "fine")
 
 
-async def test_the_file_that_names_a_repository_is_read_only(run, folder):
+async def test_the_git_file_of_a_worktree_is_read_only(run, folder):
     (folder / "tree").mkdir()
     (folder / "tree" / ".git").write_text("gitdir: /elsewhere")
     await run("sh", "-c", "cd tree; echo x > .git; rm .git; mv .git old; cd ..; mv tree other; touch tree/fine")
@@ -199,7 +199,7 @@ async def test_the_file_that_names_a_repository_is_read_only(run, folder):
     assert (folder / "tree" / "fine").exists()
 
 
-async def test_a_program_leaves_no_note_of_its_temporary_folder(run, folder, tmp_path):
+async def test_repeated_runs_leave_one_note_of_the_folder(run, folder, tmp_path):
     for _ in range(3):
         await run("true", data=tmp_path / "data")
     assert len([*(tmp_path / "data" / "writable").glob("*.folder")]) == 1

@@ -45,12 +45,12 @@ async def test_places_are_found(call, library, arguments, found):
 
 
 async def test_places_are_shown_as_lines_and_a_single_place_with_its_passage(succeed, library):
-    told = (await succeed("ai.search", query="owl")).splitlines()
-    assert told[:2] == [
+    shown = (await succeed("ai.search", query="owl")).splitlines()
+    assert shown[:2] == [
         "'owl' is in 4 places in 3 files, searching 3 text files of the working folder:",
         "todo.txt:1: feed the owl",
     ]
-    assert told[-1] == "[not searched: 1 not text]"
+    assert shown[-1] == "[not searched: 1 not text]"
     head, passage = (await succeed("ai.search", query="a beautiful pea-green boat")).split("\n", 1)
     assert head == "'a beautiful pea-green boat' is in docs/poem.txt, line 3:"
     assert passage.startswith(POEM)
@@ -71,7 +71,7 @@ async def test_without_an_exact_match_the_nearest_passages_are_shown(call, libra
         ("ai.count", {"path": "todoo.txt"}, "Nearest: todo.txt"),
     ],
 )
-async def test_what_cannot_be_searched_or_counted_is_refused(fail, library, tool, arguments, says):
+async def test_unsearchable_files_and_wrong_arguments_are_refused(fail, library, tool, arguments, says):
     assert says in await fail(tool, **arguments)
 
 

@@ -1,4 +1,4 @@
-"""What holds keys or secrets, or is closed by a rule, is in no list, no count and no search, unless it is named."""
+"""Files with secrets, and files that a rule closes, are in no list, count or search unless they are named."""
 
 from collections import Counter
 
@@ -38,12 +38,12 @@ def files(folder):
     ids=str,
 )
 async def test_secret_files_are_skipped(call, files, tool, arguments):
-    assert not any(secret_reference_in(value, name) for name, value in arguments.items())  # that would be asked about
+    assert not any(secret_reference_in(value, name) for name, value in arguments.items())  # this would need approval
     result = await call(tool, **arguments)
 
-    told = f"{result.output} {result.error} {result.structured}"
-    assert SECRET not in told.replace(repr(arguments.get("query")), "").replace(str(arguments.get("query")), "")
-    assert not [name for name in WITHHELD if f"{name} " in told or f"{name}:" in told or f"'{name}'" in told]
+    text = f"{result.output} {result.error} {result.structured}"
+    assert SECRET not in text.replace(repr(arguments.get("query")), "").replace(str(arguments.get("query")), "")
+    assert not [name for name in WITHHELD if f"{name} " in text or f"{name}:" in text or f"'{name}'" in text]
 
 
 async def test_skipped_files_are_counted(succeed, files):

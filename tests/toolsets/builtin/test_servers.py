@@ -25,14 +25,14 @@ async def test_all_tools_are_described_with_their_risk_reach_and_dry_run(folder,
 
 
 @pytest.mark.parametrize(
-    ("params", "told"),
+    ("params", "message"),
     [({"path": 5}, "path"), ({"path": "a.txt", "first_line": 0}, "first_line"), ({"path": "a.txt", "to": "b"}, "to")],
 )
-async def test_invalid_arguments_are_named(call, params, told):
+async def test_invalid_arguments_are_named(call, params, message):
     result = await call("ai.read", **params)
 
     assert result.error is not None
-    assert result.error.splitlines()[1] == told
+    assert result.error.splitlines()[1] == message
 
 
 async def test_a_missing_working_folder_is_named(tmp_path):

@@ -46,7 +46,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_change_is_undone_and_made_again(desk: UndoDesk, name: str) -> None:
+def test_a_change_is_undone_and_redone(desk: UndoDesk, name: str) -> None:
     tool, arguments = CHANGES[name]
     before = desk.tree()
     changed = desk.do(tool, **arguments)
@@ -73,7 +73,7 @@ def test_a_restored_file_has_its_permissions_and_time(desk: UndoDesk) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_any_chain_of_changes_is_walked_back(desk: UndoDesk, seed: int) -> None:
+def test_any_chain_of_changes_is_undone(desk: UndoDesk, seed: int) -> None:
     rng, states = random.Random(seed), [desk.tree()]
     names = [f"{folder}{name}" for folder in ("", "x/", "sub/", "x/y/") for name in ("plan.txt", "b.md", "link", "z")]
     while len(states) < 12:
@@ -110,7 +110,7 @@ def test_a_named_change_is_undone_after_later_changes_of_its_path(desk: UndoDesk
     assert "already undone" in desk.refused(change=aside)
 
 
-def test_a_folder_goes_back_with_what_came_into_it(desk: UndoDesk) -> None:
+def test_a_moved_folder_returns_with_its_new_files(desk: UndoDesk) -> None:
     moved = desk.do("move", path="sub", destination="new")
     desk.do("write", path="new/deep/later.md", content="x")
     desk.do("undo", change=moved)
@@ -127,7 +127,7 @@ def _replace(path: Path, by: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("meddle", "says"),
+    ("interfere", "says"),
     [
         (lambda path: path.write_text("mine"), "has other content now"),
         (lambda path: _replace(path, ""), "does not exist any more"),
@@ -136,15 +136,15 @@ def _replace(path: Path, by: str) -> None:
     ],
 )
 @pytest.mark.parametrize("change", ["create", "edit", "move a file", "copy"])
-def test_a_target_that_changed_since_is_refused(desk: UndoDesk, change: str, meddle, says: str) -> None:
+def test_a_target_that_changed_since_is_refused(desk: UndoDesk, change: str, interfere, says: str) -> None:
     tool, arguments = CHANGES[change]
     desk.do(tool, **arguments)
-    meddle(desk.root / desk.history.undoable[0].paths[-1])
+    interfere(desk.root / desk.history.undoable[0].paths[-1])
     assert says in desk.refused()
     assert says in str(desk.call("undo", dry_run=True).error)
 
 
-def test_what_came_to_the_old_place_stays(desk: UndoDesk) -> None:
+def test_a_new_file_at_the_old_place_is_kept(desk: UndoDesk) -> None:
     desk.do("delete", path="plan.txt")
     (desk.root / "plan.txt").write_text("new")
     assert "exists again" in desk.refused()
@@ -163,7 +163,7 @@ def test_a_folder_with_new_content_is_not_removed(desk: UndoDesk) -> None:
     assert sorted(path.name for path in (desk.root / "c").iterdir()) == ["mine.txt"]
 
 
-def test_nothing_is_restored_through_a_link_or_into_a_folder_that_is_gone(desk: UndoDesk, tmp_path: Path) -> None:
+def test_nothing_is_restored_through_a_link_or_into_a_missing_folder(desk: UndoDesk, tmp_path: Path) -> None:
     desk.do("delete", path="sub/deep/note.md")
     (desk.root / "sub/deep").rename(tmp_path / "deep")
     assert "sub/deep does not exist any more" in desk.refused()
@@ -189,7 +189,7 @@ def test_a_file_that_is_too_large_is_not_stored(desk: UndoDesk, monkeypatch: pyt
     assert "files above 10 MB are not stored" in desk.refused()
 
 
-def test_the_oldest_contents_go_when_the_space_is_used_up(desk: UndoDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_contents_are_deleted_at_the_size_limit(desk: UndoDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(undo_store, "MAX_TOTAL_BYTES", 250)
     first = desk.do("delete", path="photo.bin")
     (desk.root / "second.bin").write_bytes(b"\1" * 100)
@@ -274,13 +274,13 @@ def test_the_arguments_name_the_change_and_its_paths(desk: UndoDesk) -> None:
     ],
 )
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_killed_change_is_undone_or_told(desk: UndoDesk, change: str, step: str, when: str) -> None:
+def test_a_killed_change_is_undone_or_reported(desk: UndoDesk, change: str, step: str, when: str) -> None:
     earlier = desk.do("write", path="earlier.txt", content="x")
     tool, arguments = CHANGES[change]
     before = desk.tree()
     assert desk.start(tool, call_id="c" * 32, kill=f"{when} {step}", **arguments).wait(60) == -9
     middle, result = desk.tree(), desk.call("undo")
-    if not result.success:  # neither before nor after: nothing is touched
+    if not result.success:  # neither the old nor the new state: nothing is changed
         assert "not known whether it finished" in str(result.error)
         assert desk.tree() == middle
         assert desk.history.undoable[0].status == "unknown"
@@ -303,7 +303,7 @@ def test_a_killed_undo_destroys_nothing(desk: UndoDesk, kill: str) -> None:
 
 
 @pytest.mark.slow
-def test_of_two_processes_one_undoes(desk: UndoDesk) -> None:
+def test_only_one_of_two_processes_undoes_a_change(desk: UndoDesk) -> None:
     for _ in range(3):
         desk.do("append", path="plan.txt", text="more")
         changed = desk.do("append", path="plan.txt", text="most")
@@ -320,7 +320,7 @@ def test_a_forked_process_does_not_keep_the_lock(desk: UndoDesk) -> None:
         read, write = os.pipe()
         if not (child := os.fork()):
             os.close(write)
-            os.read(read, 1)  # ends with the parent's end of the pipe
+            os.read(read, 1)  # ends when the parent closes the pipe
             os._exit(0)
     os.close(read)
     try:

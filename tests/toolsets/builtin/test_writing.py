@@ -151,7 +151,7 @@ async def test_an_edit_changes_no_other_byte(succeed, folder, before, old, new, 
         (None, "milk", b"milk\n"),
     ],
 )
-async def test_appended_text_is_on_its_own_lines(succeed, folder, before, text, after):
+async def test_appended_text_begins_on_a_new_line(succeed, folder, before, text, after):
     if before is not None:
         (folder / "a.txt").write_bytes(before)
 

@@ -73,8 +73,8 @@ def work(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @asynccontextmanager
 async def running(home: Path, outside: Path = Path("none"), port: int = 0, **entry: Any) -> AsyncIterator[McpHub]:
-    told = json.dumps([str(home), str(outside), os.getpid(), port]).encode().hex()
-    async with sandboxed(data_of(home), sys.executable, str(SCRIPT), told, **entry) as hub:
+    encoded = json.dumps([str(home), str(outside), os.getpid(), port]).encode().hex()
+    async with sandboxed(data_of(home), sys.executable, str(SCRIPT), encoded, **entry) as hub:
         assert [(one.state, one.problem) for one in hub.health()] == [("ready", "")]
         yield hub
 
@@ -88,7 +88,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("hosts", [[], ["example.org"], None])
-async def test_no_attack_works(home: Path, work: Path, hosts: list[str] | None, tmp_path: Path):
+async def test_no_attack_succeeds(home: Path, work: Path, hosts: list[str] | None, tmp_path: Path):
     outside = tmp_path / "outside.txt"
     outside.write_text("SECRET")
     before = {name: (home / name).read_text() for name in SECRETS}
@@ -184,7 +184,7 @@ async def test_a_package_that_a_stopped_start_left_half_installed_is_removed(hom
         async with sandboxed(data_of(home), "sh", "-c", script, patience_s=patience_s) as hub:
             states += [one.state for one in hub.health()]
         (work / "slow").unlink(missing_ok=True)
-    assert states == ["connecting", "ready", "failed"], "the third start finds the package as it was left"
+    assert states == ["connecting", "ready", "failed"], "the third start keeps the package"
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ async def test_a_package_that_a_stopped_start_left_half_installed_is_removed(hom
         ([], {"cwd": "up/work"}),
     ],
 )
-async def test_a_folder_written_as_a_detour_opens_nothing_hidden(
+async def test_a_path_with_a_detour_opens_no_hidden_folder(
     home: Path, work: Path, args: list[str], entry: dict[str, Any]
 ):
     (work / "server.py").write_text(SAVING)
@@ -221,7 +221,7 @@ async def test_a_program_beside_the_server_is_found_and_its_folder_is_not_the_da
         assert "in Packetgate's data folder" in hub.health()[0].problem
 
 
-async def test_an_error_that_the_sandbox_may_cause_says_so(home: Path, work: Path):
+async def test_an_error_that_the_sandbox_may_cause_names_the_sandbox(home: Path, work: Path):
     (work / "server.py").write_text(SAVING)
     async with sandboxed(data_of(home), sys.executable, "server.py") as hub:
         failed = await hub.call("it.save", {"path": "/new.txt"})
@@ -234,7 +234,7 @@ async def test_an_error_that_the_sandbox_may_cause_says_so(home: Path, work: Pat
         assert '"hosts" of its entry' in hub.health()[0].problem
 
 
-async def test_what_a_server_leaves_behind_is_named_and_does_not_run(
+async def test_files_that_a_server_leaves_behind_are_named_and_do_not_run(
     home: Path, work: Path, caplog: pytest.LogCaptureFixture
 ):
     (work / "server.py").write_text(SAVING.replace('"w").close()', '"w").write("[core]\\nfsmonitor = touch ran\\n")'))

@@ -42,7 +42,7 @@ class _Site(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def sites() -> Iterator[tuple[int, list[str], list[str]]]:
-    """The port of two web sites, and the requests to the listed one and to the other one."""
+    """The port of two web sites, and the requests to the listed site and to the other site."""
     listed = ThreadingHTTPServer((LISTED, 0), _Site)
     other = ThreadingHTTPServer((OTHER, listed.server_port), _Site)
     for site in (listed, other):
@@ -60,7 +60,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("home", "work"):
         (tmp_path / name).mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("HTTPS_PROXY", "http://192.0.2.1:1")  # the user's, which the server cannot reach
+    monkeypatch.setenv("HTTPS_PROXY", "http://192.0.2.1:1")  # the user's proxy, which the server cannot reach
     monkeypatch.chdir(tmp_path / "work")
     return tmp_path / "data"
 
@@ -110,7 +110,7 @@ async def test_a_listed_host_is_reached_and_no_other(data: Path, sites: tuple[in
     ]
 
 
-async def test_no_request_is_read_as_one_for_another_host(data: Path, sites: tuple[int, list[str], list[str]]):
+async def test_no_request_is_mistaken_for_another_hosts(data: Path, sites: tuple[int, list[str], list[str]]):
     port, listed, reached = sites
     authorities = (
         f"{OTHER}:{port} {OTHER}.:{port} localhost:{port} {LISTED}@{OTHER}:{port} {LISTED}:{port}@{OTHER}:{port} "
@@ -147,7 +147,7 @@ async def test_a_name_with_an_address_of_this_network_is_refused(
     def resolve_here(host: Any, *args: Any, **options: Any) -> Any:
         return resolve(names.get(host, host), *args, **options)
 
-    monkeypatch.setattr(socket, "getaddrinfo", resolve_here)  # as the name's owner can
+    monkeypatch.setattr(socket, "getaddrinfo", resolve_here)  # as the owner of the name can
     request = "CONNECT {}:{} HTTP/1.1\r\n\r\n<later>GET / HTTP/1.0\r\nHost: x\r\n\r\n"
     async with running(data, "*.example.org") as hub:
         refused = await answers(hub, *(request.format(name, port) for name in names))
@@ -189,7 +189,7 @@ async def test_idle_connections_do_not_stop_others(data: Path, sites: tuple[int,
     await until(lambda: open_files() <= files)
 
 
-async def test_the_server_is_started_as_without_hosts(data: Path):
+async def test_a_server_with_hosts_starts_like_one_without(data: Path):
     states, ignored = [], []
     show = 'grep SigIgn /proc/self/status >&2; exec "$0" "$1"'  # Python itself ignores signals
     for hosts in (["example.org"], []):
@@ -205,7 +205,7 @@ async def test_the_server_is_started_as_without_hosts(data: Path):
     assert filtered["parent"] == 1
 
 
-async def test_nothing_stays_when_packetgate_is_killed(data: Path):
+async def test_a_kill_of_packetgate_leaves_no_process(data: Path):
     program = f"""
 import asyncio, sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Hostile servers that lie, print noise, flood and die: processes over real pipes."""
+"""Hostile servers that lie, print noise, flood and die, as processes over real pipes."""
 
 import logging
 import stat
@@ -62,7 +62,7 @@ async def test_stray_output_goes_only_to_the_log(tmp_path: Path, caplog: pytest.
         assert (await hub.call("babbling.get_time", {})).output == "ran"
         assert hub.health()[0].problem == ""
         log = tmp_path / "logs" / "babbling.log"
-        # what is printed on either output comes by a way of its own, and not at the same time
+        # the two outputs arrive separately, and not at the same time
         await until(lambda: log.read_text().count(f"key {SECRET}\n") >= 2 * log.read_text().count("error key") > 0)
     kept = log.read_text()
     assert "Welcome! {\n" in kept
@@ -99,7 +99,7 @@ async def test_a_log_is_bounded_and_keeps_the_newest(tmp_path: Path):
     await until(lambda: log.read_text().endswith("the last line\n"))  # a thread copies the output
 
 
-async def test_the_last_list_holds_until_the_new_one_arrives(tmp_path: Path):
+async def test_the_last_list_is_used_until_the_new_list_arrives(tmp_path: Path):
     connection = new_connection(ServerConfig("slow", entry("hesitating")), tmp_path)
     async with McpHub([connection], patience_s=60.0, preferences=confirming_preferences()) as hub:
         before = await hub.catalogue()

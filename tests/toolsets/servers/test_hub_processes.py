@@ -1,4 +1,4 @@
-"""The hub over real server processes: dead at start, slow, killed. The others go on answering."""
+"""The hub over real server processes that die at start, are slow, or are killed. The others continue to answer."""
 
 import asyncio
 import sys
@@ -63,7 +63,7 @@ async def test_a_slow_server_joins_later(tmp_path: Path):
         assert await others_answer(hub)
         hub._patience_s = 3600.0
         async with asyncio.timeout(60):
-            assert list(await hub.catalogue()) == ["clock.get_time"], "each server is waited for once"
+            assert list(await hub.catalogue()) == ["clock.get_time"], "the hub waits for each server once"
         slow.let_start()
         await until(lambda: slow.connection.state == "ready")
         assert "slow.get_pid" in await hub.catalogue()
@@ -97,7 +97,7 @@ async def test_reads_on_a_killed_server_share_one_new_process(tmp_path: Path):
 
 
 @pytest.mark.parametrize("trusted", [True, False])
-async def test_a_read_is_retried_if_it_is_known_to_be_one(tmp_path: Path, trusted: bool):
+async def test_only_a_known_read_is_retried(tmp_path: Path, trusted: bool):
     server = StdioServer(tmp_path, "notes", trusted=trusted)
     async with McpHub([server.connection]) as hub:
         await hub.catalogue()
@@ -109,7 +109,7 @@ async def test_a_read_is_retried_if_it_is_known_to_be_one(tmp_path: Path, truste
     assert server.lines("read") == ["read_once_killed"] * (2 if trusted else 1)
 
 
-async def test_a_write_is_not_retried_if_the_server_dies_in_it(tmp_path: Path):
+async def test_a_write_is_not_retried_if_the_server_dies_during_it(tmp_path: Path):
     server = StdioServer(tmp_path, "notes")
     async with McpHub([server.connection, in_process(clock)]) as hub:
         await hub.catalogue()

@@ -1,4 +1,4 @@
-"""Which entries are proved to start a package of the registry, and how they start then."""
+"""Entries that provably start a package of the registry, and how they start."""
 
 import os
 import sys
@@ -39,7 +39,7 @@ for line in sys.stdin:
     if "id" in message:
         print(json.dumps({{"jsonrpc": "2.0", "id": message["id"], "result": result}}), flush=True)
 """
-"""A server that stands in for the launcher and its package, and tells how it was started."""
+"""A server in place of the launcher and its package, which returns how it was started."""
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_the_folder_is_empty_and_outside_the_working_folder(tools: Path):
 
 @pytest.mark.skipif(not bubblewrap_works(), reason="needs bubblewrap")
 @pytest.mark.parametrize(("opened", "is_proved"), [(".", True), ("~", False), ("..", False), ("../data/servers", True)])
-def test_what_an_entry_opens_cannot_change_what_starts(tools: Path, opened: str, is_proved: bool):
+def test_folders_that_an_entry_opens_cannot_change_what_starts(tools: Path, opened: str, is_proved: bool):
     data = tools.parent / "data"
     (data / "servers").mkdir(parents=True)
     config = ServerConfig("it", {"command": "npx", "args": ["notes", str(Path(opened).expanduser())]}, Path.cwd())

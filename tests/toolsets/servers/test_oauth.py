@@ -1,4 +1,4 @@
-"""Logins over OAuth, with a real authorization server and a server behind it, both over HTTP."""
+"""Logins over OAuth, with a real authorization server and its MCP server, both over HTTP."""
 
 import asyncio
 import json
@@ -63,7 +63,7 @@ async def test_a_running_process_connects_after_the_login(tmp_path: Path, transp
         config = config_of(guarded)
         async with opened(config, tmp_path) as hub:
             assert problem(hub) == "it needs a login: run `packetgate login notes`"
-            assert not guarded.received  # no client was registered, nobody was asked
+            assert not guarded.received  # no client was registered, and no browser was opened
             login = await log_in(config, tmp_path / "logins", guarded.browse)
             assert "notes.echo" in await hub.catalogue()
             assert (await hub.call("notes.echo", {"text": "x"})).output == "guarded says x"
@@ -72,7 +72,7 @@ async def test_a_running_process_connects_after_the_login(tmp_path: Path, transp
         file = login_file(tmp_path)
         assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
         assert redacted(f"sent {login.tokens.access_token}") == "sent [redacted: login of notes]"
-        asked = guarded.paths("/authorize")[0]  # the browser may ask again until the answer is awaited
+        asked = guarded.paths("/authorize")[0]  # the browser may retry until the program waits for the answer
         assert asked["code_challenge_method"] == "S256"
         assert asked["resource"] == guarded.paths("/token")[0]["resource"] == guarded.url
         assert LoginStore(tmp_path / "logins", guarded.url).delete()
@@ -184,7 +184,7 @@ async def test_an_answer_of_another_issuer_is_refused(tmp_path: Path, metadata: 
         ({"client_metadata_url": DOCUMENT}, False, "", None, SCOPES),
     ],
 )  # fmt: skip
-async def test_how_packetgate_is_registered(
+async def test_packetgate_registers_in_a_way_that_the_server_supports(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     oauth: dict[str, Any],
@@ -271,7 +271,7 @@ async def test_a_login_is_kept_in_a_keyring_that_works(tmp_path: Path, monkeypat
         keyring.set_keyring(backend)
         try:
             await log_in(config, tmp_path / "logins", guarded.browse)
-            assert not has_login_file(tmp_path)  # the older login of the file is gone
+            assert not has_login_file(tmp_path)  # the older login of the file is deleted
             async with opened(config, tmp_path) as hub:
                 assert (await hub.call("notes.echo", {"text": "x"})).success
             (state,) = login_states([config], tmp_path / "logins")

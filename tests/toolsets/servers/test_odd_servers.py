@@ -1,4 +1,4 @@
-"""Servers that break the protocol as real ones do: readable answers are read, unreadable ones fail at once."""
+"""Servers that break the protocol as real servers do: readable answers are read, other answers fail at once."""
 
 import asyncio
 import sys
@@ -19,7 +19,7 @@ from packetgate.toolsets.servers.opening import new_connection
 
 WAYS = ["stdio", "http", "events"]
 IN_TIME_S = 30.0
-"""Far less than the time-out of a call."""
+"""Much less than the time-out of a call."""
 
 
 @asynccontextmanager
@@ -34,7 +34,7 @@ async def hub_to(http: OddHttp, folder: Path, **entry: object) -> AsyncIterator[
 
 @asynccontextmanager
 async def hub_by(way: str, folder: Path, **entry: object) -> AsyncIterator[McpHub]:
-    """Open a hub to the server by one of the `WAYS`."""
+    """Open a hub to the server over one of the transports in `WAYS`."""
     if way != "stdio":
         http = OddHttp()
         http.as_events = way == "events"
