@@ -54,7 +54,7 @@ def scripted_openai() -> Iterator[ScriptedOpenAI]:
 
 @pytest.fixture(scope="session")
 def langgraph_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[LangGraphServer]":
-    """`langgraph dev` without a model; its log must contain no alarm."""
+    """`langgraph dev` without a model; its log must contain no errors."""
     from support.langgraph_server import serve_langgraph
 
     with serve_langgraph(tmp_path_factory.mktemp("langgraph")) as server:
@@ -66,7 +66,7 @@ def langgraph_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Lang
 def langgraph_server_with_model(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> "Iterator[tuple[LangGraphServer, ScriptedOpenAI]]":
-    """`langgraph dev` with a scripted model behind it."""
+    """`langgraph dev` with a scripted model."""
     from support.langgraph_server import serve_langgraph
 
     with serve_scripted_openai() as scripted:

@@ -72,11 +72,11 @@ def say(agent: "subprocess.Popen[str]", words: str, until: str) -> str:
     assert agent.stdout is not None
     agent.stdin.write(f"{words}\n")
     agent.stdin.flush()
-    said = ""
-    while not said.endswith(until):
-        said += (char := agent.stdout.read(1))
-        assert char or agent.poll() is None, f"{said}\n{agent.stderr and agent.stderr.read()}"
-    return said
+    output = ""
+    while not output.endswith(until):
+        output += (char := agent.stdout.read(1))
+        assert char or agent.poll() is None, f"{output}\n{agent.stderr and agent.stderr.read()}"
+    return output
 
 
 def returned(scripted: ScriptedOpenAI) -> str:

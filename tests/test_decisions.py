@@ -1,4 +1,4 @@
-"""LangChain decision models: any of them can review, and the gate's model can be used as one."""
+"""LangChain decision models: each can review, and the gate's model can be used as a decision model."""
 
 import asyncio
 from dataclasses import dataclass
@@ -40,10 +40,10 @@ def list_late_orders() -> list[str]:
     return ["A-17", "B-4"]
 
 
-class Told(BaseDecisionModel):
+class FixedModel(BaseDecisionModel):
     """A user-defined decision model."""
 
-    model: str = "told"
+    model: str = "fixed"
     answer: Any = None
 
     @property
@@ -57,7 +57,7 @@ class Told(BaseDecisionModel):
         if not isinstance(self.answer, float):
             return self.answer
         return ClassifierResponse.model_validate(
-            {"model": "told", "answers": {name: {"type": "noul", "noul": self.answer} for name in questions}}
+            {"model": "fixed", "answers": {name: {"type": "noul", "noul": self.answer} for name in questions}}
         )
 
 
@@ -68,12 +68,12 @@ class Case:
     answer: Any
     confidence: float
     status: ToolExecutionStatus = WAITS
-    told: str = ""
+    message: str = ""
 
 
 def unchecked(noul: float) -> ClassifierResponse:
     answer: Any = {"call_1": type("Answer", (), {"type": "noul", "noul": noul})}
-    return ClassifierResponse.model_construct(model="told", answers=answer)
+    return ClassifierResponse.model_construct(model="fixed", answers=answer)
 
 
 @pytest.mark.reflex
@@ -83,29 +83,29 @@ def unchecked(noul: float) -> ClassifierResponse:
         Case(0.9, 0.9, EXECUTED),
         Case(0.69, 0.69),
         Case(0.2, 0.5),
-        Case(ClassifierResponse(model="told", answers={}), 0.0, told="returned no probability for any call"),
-        Case(unchecked(2.0), 0.0, told="Told raised ValidationError"),
-        Case("yes", 0.0, told="Told raised AttributeError"),
-        Case(ZeroDivisionError("no orders"), 0.0, told="the review failed: ZeroDivisionError: no orders"),
-        Case(KeyError("late"), 0.0, told="Told raised KeyError: 'late'"),
+        Case(ClassifierResponse(model="fixed", answers={}), 0.0, message="returned no probability for any call"),
+        Case(unchecked(2.0), 0.0, message="FixedModel raised ValidationError"),
+        Case("yes", 0.0, message="FixedModel raised AttributeError"),
+        Case(ZeroDivisionError("no orders"), 0.0, message="the review failed: ZeroDivisionError: no orders"),
+        Case(KeyError("late"), 0.0, message="FixedModel raised KeyError: 'late'"),
     ],
-    ids=lambda case: case.told or str(case.answer),
+    ids=lambda case: case.message or str(case.answer),
 )
 def test_any_decision_model_can_review(case: Case):
-    with create_router(tools=[list_late_orders], prime=Told(answer=case.answer)) as router:
+    with create_router(tools=[list_late_orders], prime=FixedModel(answer=case.answer)) as router:
         turn = router.invoke("Which orders are late?")
     (made,) = turn.calls
     assert (made.status, made.review_confidence) == (case.status, pytest.approx(case.confidence))
-    assert case.told in "".join(error.message for error in turn.packet.metrics.errors)
-    assert bool(case.told) == bool(turn.packet.metrics.errors)
+    assert case.message in "".join(error.message for error in turn.packet.metrics.errors)
+    assert bool(case.message) == bool(turn.packet.metrics.errors)
 
 
 def test_a_chat_model_reviews_and_answers():
     chat = FakeListChatModel(responses=[written_call("functions.list_late_orders"), "Two are late."])
-    with create_router(chat, [list_late_orders], prime=Told(answer=0.8)) as router:
+    with create_router(chat, [list_late_orders], prime=FixedModel(answer=0.8)) as router:
         turn = router.invoke("Which orders are late?")
     assert turn.answer == 'Two are late.\n\n```\n["A-17", "B-4"]\n```'
-    assert turn.calls[0].review_reasoning == "told: probability that the call should run: 0.80"
+    assert turn.calls[0].review_reasoning == "fixed: probability that the call should run: 0.80"
 
 
 QUESTIONS: dict[str, Question] = {
@@ -139,8 +139,8 @@ def test_the_gates_model_is_a_decision_model(tiny_gguf: Path):
         ("It rains.", Box(instructions="the umbrella"), "box"),
         ("It rains.", many, "at most 62"),
     ]
-    for state, question, told in bad:
-        with pytest.raises(RequestError, match=told):
+    for state, question, message in bad:
+        with pytest.raises(RequestError, match=message):
             gate.invoke({"state": state, "questions": {"one": question}})
 
 

@@ -33,7 +33,7 @@ EXTRAS = {
     "graph/storage.py": "postgres",
     "toolsets/servers/logins.py": "keyring",
 }
-"""Where what only an extra brings may be imported."""
+"""The files that may import the packages of an extra."""
 PARTS = {
     "fastmcp-slim": "fastmcp",
     "langgraph-api": "langgraph-cli",
@@ -43,14 +43,14 @@ PARTS = {
     "py-key-value-aio": "fastmcp",
     "pydantic-core": "pydantic",
 }
-"""Distributions whose whole is the one to declare."""
+"""Distributions that are parts of the distribution to declare."""
 
 
 def test_every_import_is_declared_where_it_belongs() -> None:
     owners = owning_distributions()
     owned = {(file, module): owners.get(module) or owners.get(module.partition(".")[0]) for file, module in imports()}
     assert [where for where, owner in owned.items() if owner not in declared(where[0])] == []
-    assert names(PYPROJECT["project"]["dependencies"]) <= set(owned.values()), "declared, and never imported"
+    assert names(PYPROJECT["project"]["dependencies"]) <= set(owned.values()), "declared, but never imported"
 
 
 def test_the_core_needs_few_distributions() -> None:

@@ -1,4 +1,4 @@
-"""The program of the page about LangGraph, before and after the change that the page shows."""
+"""The program of the page about LangGraph, before and after the page's change."""
 
 import re
 from pathlib import Path

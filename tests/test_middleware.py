@@ -1,4 +1,4 @@
-"""Middleware of LangChain agents, beyond what holds at every door: ids, interrupts, histories and content parts."""
+"""Middleware of LangChain agents, beyond the promises of every door: ids, interrupts, histories, content parts."""
 
 import json
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def reply(agent: Any, value: Any) -> Any:
     return agent.invoke(Command(resume=value), CONFIG)
 
 
-def told(state: Any) -> list[str]:
+def result_texts(state: Any) -> list[str]:
     return [one.text for one in state["messages"] if isinstance(one, ToolMessage)]
 
 
@@ -79,10 +79,10 @@ def test_a_tools_own_interrupt_is_answered() -> None:
     agent = agent_of(ScriptedModel(steps=[[("choose_room", {"city": "Ghent"})]]), [choose_room])
     (asked,) = say(agent, "Find a room in Ghent")["__interrupt__"]
     assert asked.value == "quiet or central?"
-    assert told(reply(agent, "quiet")) == ["Ghent: quiet"]
+    assert result_texts(reply(agent, "quiet")) == ["Ghent: quiet"]
 
 
-def test_the_model_sees_the_tools_that_fit() -> None:
+def test_the_model_sees_the_suitable_tools() -> None:
     def made(topic: str) -> Callable[[str], str]:
         def look(name: str) -> str:
             return name
@@ -106,7 +106,7 @@ def test_an_unguarded_tool_runs_without_a_question() -> None:
 
     gate, model = PacketgateMiddleware(unguarded=["other"]), ScriptedModel(steps=[[("other", {"name": "x"})]])
     agent = create_agent(model, tools=[other], middleware=[gate], checkpointer=InMemorySaver())
-    assert told(say(agent, "Do something else")) == ["x"]
+    assert result_texts(say(agent, "Do something else")) == ["x"]
 
 
 async def test_a_thread_keeps_its_labels_when_messages_are_removed() -> None:
@@ -192,7 +192,7 @@ async def test_unreadable_calls_are_read_or_asked_for_once(
     assert not scripted_openai.replies
 
 
-async def test_without_a_thread_no_read_is_asked_about() -> None:
+async def test_without_a_thread_reads_run_without_a_question() -> None:
     office, wrong = Office(), fetch("https://b.example/")
     agent = create_agent(ScriptedModel(steps=[[wrong]]), middleware=[PacketgateMiddleware(office.tools())])
     await agent.ainvoke(asking("Fetch the page https://a.example/orders; do not fetch https://b.example/"))
@@ -206,5 +206,5 @@ def test_a_secret_in_a_part_of_the_content_is_redacted() -> None:
         return [{"type": "text", "text": "api_key = sk-live-4f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c"}]
 
     state = say(agent_of(ScriptedModel(steps=[[("read_settings", {})]]), [read_settings]), "Read the settings")
-    assert "sk-live" not in told(state)[0]
-    assert "api_key" in told(state)[0]
+    assert "sk-live" not in result_texts(state)[0]
+    assert "api_key" in result_texts(state)[0]

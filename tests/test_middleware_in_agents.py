@@ -1,4 +1,4 @@
-"""The middleware where LangChain's `HumanInTheLoopMiddleware` stood, and beside LangChain's other middlewares."""
+"""The middleware in place of LangChain's `HumanInTheLoopMiddleware`, and with LangChain's other middlewares."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,7 +30,7 @@ WORDS = "Write to mia@example.org: it is late. Then send a copy to ben@example.o
 
 
 class Mailbox:
-    """A tool that records the addresses of its mails, and two more that record nothing."""
+    """A tool that records the addresses of its mails, and two tools that record nothing."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
@@ -73,7 +73,7 @@ def results(state: Any) -> list[ToolMessage]:
     return [one for one in state["messages"] if isinstance(one, ToolMessage)]
 
 
-def told(state: Any) -> list[tuple[str, str, Any]]:
+def result_fields(state: Any) -> list[tuple[str, str, Any]]:
     return [(one.text, one.status, one.additional_kwargs.get("lc_data")) for one in results(state)]
 
 
@@ -112,7 +112,7 @@ def test_the_decisions_do_what_langchains_middleware_does(decision: dict[str, An
             value = {one.id: answer for one, answer in zip(asked, answers, strict=True)}
             described = [(one.value["type"], one.value["tool_call_id"], one.value["args"]) for one in asked]
             assert all(one.response_schema for one in asked)
-        seen.append((described, told(reply(agent, value)), sorted(box.sent)))
+        seen.append((described, result_fields(reply(agent, value)), sorted(box.sent)))
     theirs, ours = seen
     assert ours == theirs
 
@@ -144,7 +144,7 @@ def test_a_call_is_asked_about_once_if_another_task_of_the_step_waits_longer() -
     first, second = in_order(say(agent)["__interrupt__"])
     (left,) = reply(agent, {first.id: {"type": "approve"}})["__interrupt__"]
     assert left.id == second.id
-    assert [text for text, *_ in told(reply(agent, {second.id: {"type": "approve"}}))] == [
+    assert [text for text, *_ in result_fields(reply(agent, {second.id: {"type": "approve"}}))] == [
         "sent to mia@example.org",
         "sent to ben@example.org",
     ]
@@ -167,7 +167,7 @@ def test_exceptions_reach_the_other_middlewares(*, retry_is_outside: bool) -> No
     model = ScriptedModel(steps=[[("check_weather", {"city": "Ghent"})]])
     agent = agent_of(model, [], [errors, *([retry, gate] if retry_is_outside else [gate, retry])])
     state = say(agent, "How is the weather in Ghent?")
-    assert [(text, status) for text, status, _ in told(state)] == [("sorry: the station burned down", "error")]
+    assert [(text, status) for text, status, _ in result_fields(state)] == [("sorry: the station burned down", "error")]
     assert tries == ["Ghent"] * 3
 
 
@@ -188,7 +188,7 @@ def test_a_change_that_raised_is_asked_about_before_it_is_retried() -> None:
     state = reply(agent, {"decisions": [{"type": "approve"}]})
     assert tries == ["mia@example.org"]
     assert "run it again?" in state["__interrupt__"][0].value["action_requests"][0]["description"]
-    assert [text for text, *_ in told(reply(agent, {"decisions": [{"type": "approve"}]}))] == ["sent"]
+    assert [text for text, *_ in result_fields(reply(agent, {"decisions": [{"type": "approve"}]}))] == ["sent"]
 
 
 class RunTime(AgentMiddleware[Any, Any, Any]):
@@ -206,25 +206,25 @@ class RunTime(AgentMiddleware[Any, Any, Any]):
         return handler(request.override(tool=self.added) if is_added else request)
 
 
-class Brought(AgentMiddleware[Any, Any, Any]):
+class WithTool(AgentMiddleware[Any, Any, Any]):
     """Brings a tool."""
 
-    def __init__(self, brought: BaseTool) -> None:
+    def __init__(self, tool: BaseTool) -> None:
         super().__init__()
-        self.tools = [brought]
+        self.tools = [tool]
 
 
 WAYS: dict[str, Callable[[BaseTool], tuple[list[Any], list[Any]]]] = {
     "create_agent": lambda one: ([one], [PacketgateMiddleware()]),
-    "a middleware before": lambda one: ([], [Brought(one), PacketgateMiddleware()]),
-    "a middleware after": lambda one: ([], [PacketgateMiddleware(), Brought(one)]),
+    "a middleware before": lambda one: ([], [WithTool(one), PacketgateMiddleware()]),
+    "a middleware after": lambda one: ([], [PacketgateMiddleware(), WithTool(one)]),
     "run time": lambda one: ([], [RunTime(one), PacketgateMiddleware()]),
 }
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("decision", ["approve", "reject"])
-def test_a_tool_from_elsewhere_is_a_write_that_is_asked_about(way: Any, decision: str) -> None:
+def test_a_tool_from_another_source_is_a_write_that_needs_approval(way: Any, decision: str) -> None:
     ran = []
 
     @tool
@@ -233,7 +233,7 @@ def test_a_tool_from_elsewhere_is_a_write_that_is_asked_about(way: Any, decision
         ran.append(name)
         return "7 euros"
 
-    get_price.metadata = {"readOnlyHint": True, "packetgate_reads": "true"}  # what any server can send
+    get_price.metadata = {"readOnlyHint": True, "packetgate_reads": "true"}  # any server can send this
     tools, middleware = way(get_price)
     saver, steps = InMemorySaver(), [[("get_price", {"name": "tea"})]]
     create = lambda: create_agent(ScriptedModel(steps=steps), tools, middleware=middleware, checkpointer=saver)  # noqa: E731
@@ -243,24 +243,24 @@ def test_a_tool_from_elsewhere_is_a_write_that_is_asked_about(way: Any, decision
     tools, middleware = way(get_price)  # as after a restart
     state = reply(create(), {"decisions": [{"type": decision}]})
     assert ran == (["tea"] if decision == "approve" else [])
-    assert (told(state)[0][0] == "7 euros") is (decision == "approve")
+    assert (result_fields(state)[0][0] == "7 euros") is (decision == "approve")
 
 
-def test_a_tool_that_a_later_middleware_adds_is_refused_with_the_way_out() -> None:
+def test_a_tool_that_a_later_middleware_adds_is_refused_with_a_fix() -> None:
     box = Mailbox()
     agent = agent_of(ScriptedModel(steps=[[MIA]]), [], [PacketgateMiddleware(), RunTime(box.tools[0])])
-    assert "list it before PacketgateMiddleware" in told(say(agent))[0][0]
+    assert "list it before PacketgateMiddleware" in result_fields(say(agent))[0][0]
     assert box.sent == []
 
 
-def test_a_marked_read_from_elsewhere_runs() -> None:
+def test_a_marked_read_from_another_source_runs() -> None:
     @reads
     def run_report(name: str) -> str:
         """Run a report."""
         return "all is well"
 
     agent = agent_of(ScriptedModel(steps=[[("run_report", {"name": "sales"})]]), [run_report], [PacketgateMiddleware()])
-    assert told(say(agent, "Run the sales report"))[0][0] == "all is well"
+    assert result_fields(say(agent, "Run the sales report"))[0][0] == "all is well"
 
 
 def test_langchains_own_tools_return_their_commands() -> None:
@@ -300,16 +300,16 @@ def test_two_calls_with_one_id_or_none_are_two_calls(call_id: str | None, mode: 
     assert [by_call[str(call["id"])] for call in calls] == ["error", "success"]
 
 
-def test_after_three_refusals_in_a_row_the_model_is_told_to_hand_over() -> None:
+def test_after_three_refusals_in_a_row_the_result_tells_the_model_to_hand_over() -> None:
     box = Mailbox()
     model = ScriptedModel(steps=[[mail(f"{name}@example.org")] for name in ("mia", "ben", "ann", "eve")])
     agent = agent_of(model, box.tools, [PacketgateMiddleware()])
     say(agent)
     for _ in range(2):
         state = reply(agent, {"decisions": [{"type": "reject"}]})
-    assert not any("let them decide" in text for text, *_ in told(state))
+    assert not any("let them decide" in text for text, *_ in result_fields(state))
     state = reply(agent, {"decisions": [{"type": "reject"}]})
-    assert "3 calls in a row were refused" in told(state)[-1][0]
+    assert "3 calls in a row were refused" in result_fields(state)[-1][0]
     reply(agent, {"decisions": [{"type": "approve"}]})
     assert box.sent == ["eve@example.org"]
 

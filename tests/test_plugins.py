@@ -1,4 +1,4 @@
-"""Plug-ins register their parts, by an entry point or by argument; one that cannot be used leaves the others alone."""
+"""Plug-ins register their parts by an entry point or by argument; a broken plug-in does not affect the others."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ class LastFirst:
 
 
 class Proposing:
-    """A proposer and scorer with an opinion."""
+    """A proposer and scorer with fixed answers."""
 
     def __init__(self, confidence: float) -> None:
         self._confidence = confidence
@@ -108,7 +108,7 @@ class EchoKind(ModelKind):
 
 @pytest.fixture
 def entry_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
-    """The entry points that are found, beside none of ours."""
+    """The entry points that are found, without Packetgate's own."""
     points: list[EntryPoint] = []
     monkeypatch.setattr(plugins, "entry_points", lambda group: points)
     monkeypatch.setitem(sys.modules, "test_plugins", sys.modules[__name__])
@@ -134,7 +134,7 @@ ABSENT = Plugin("absent", needs=["no_such_module"], install="pip install absent"
         ("test_plugins:ABSENT", "left out: no_such_module cannot be imported: pip install absent"),
     ],
 )
-def test_a_bad_entry_point_is_one_line_and_leaves_the_others_alone(
+def test_a_bad_entry_point_is_one_line_and_does_not_affect_the_others(
     entry_points: list[EntryPoint], value: str, problem: str
 ):
     entry_points += [EntryPoint("a", "test_plugins:GOOD", GROUP), EntryPoint("b", value, GROUP)]
@@ -163,13 +163,13 @@ def test_a_bad_argument_is_an_error(given: list[Any], problem: str):
     assert issubclass(ConfigError, InputError)
 
 
-def test_a_part_of_the_wrong_form_is_left_out_and_reported(entry_points: list[EntryPoint]):
+def test_a_part_of_the_wrong_form_is_skipped_and_reported(entry_points: list[EntryPoint]):
     found = plugins.Plugins({"mixed": Plugin("mixed", rankers=[object(), LastFirst()])})
     assert [type(part) for part in found.parts("rankers")] == [LastFirst]
     assert found.wrong_parts() == ["mixed: object is no Ranker, as rankers must be"]
 
 
-def test_arguments_come_before_the_installed_and_replace_those_of_their_name():
+def test_arguments_precede_installed_plug_ins_and_replace_those_of_the_same_name():
     ours = Plugin("reflex", proposers=[Proposing(0.4)])
     assert with_plugins([ours]).by_name["reflex"] is ours
     both = with_plugins([Plugin("mine", rankers=[LastFirst()])])
@@ -193,7 +193,7 @@ def test_the_core_registers_its_own_rules_in_the_same_way():
     }
 
 
-def test_the_surest_proposal_counts_and_the_evidence_of_all_scorers():
+def test_the_surest_proposal_and_the_evidence_of_all_scorers_count():
     advisers = Advisers((Proposing(0.2), Proposing(0.6)), (Proposing(0.2), Proposing(0.6)))
     packet, catalogue = CognitionPacket(), Catalogue()
     proposal = advisers.propose(packet, catalogue)

@@ -1,4 +1,4 @@
-"""Private names of libraries work as `private_names.py` expects; ruff's SLF001 allows them only there."""
+"""Private names of libraries work as `private_names.py` expects. Ruff's SLF001 allows them only in this file."""
 
 import subprocess
 import sys

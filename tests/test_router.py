@@ -152,7 +152,7 @@ def test_a_question_is_answered_by_its_id_or_as_a_stored_object(router: Router, 
 
 
 @pytest.mark.reflex
-def test_a_request_beside_an_open_question_has_an_answer_of_its_own(router: Router, shop: Shop):
+def test_a_request_during_an_open_question_has_its_own_answer(router: Router, shop: Shop):
     asked = router.invoke("Cancel order A-17", thread="mine").question
     turn = router.invoke("Which orders are late?", thread="mine")
     assert "B-4" in turn.answer
@@ -179,7 +179,7 @@ def test_a_dropped_router_leaves_no_thread():
     deadline = time.monotonic() + 60
     while left := {*threading.enumerate()} - before:
         assert time.monotonic() < deadline, left
-        gc.collect()  # again: its thread may still be in the frames that returned the answer
+        gc.collect()  # again: frames that returned the answer may still hold the thread
         time.sleep(0.05)
 
 
@@ -187,10 +187,10 @@ def test_a_dropped_router_leaves_no_thread():
 async def test_async_turns_can_be_streamed(shop: Shop):
     async with create_router(tools=shop.tools()) as router:
         assert "A-17" in (await router.ainvoke("Which orders are late?", thread="mine")).answer
-        told = [event async for event in router.astream("And which orders are late now?", thread="mine")]
-    assert any(isinstance(event, StageFinished) for event in told)
-    assert isinstance(told[-1], Turn)
-    assert len(told[-1].packet.messages) == 4
+        events = [event async for event in router.astream("And which orders are late now?", thread="mine")]
+    assert any(isinstance(event, StageFinished) for event in events)
+    assert isinstance(events[-1], Turn)
+    assert len(events[-1].packet.messages) == 4
 
 
 @pytest.mark.reflex
@@ -358,7 +358,7 @@ async def test_a_parent_gets_the_results_as_tool_messages(shop: Shop):
 @pytest.mark.parametrize("saver", ["memory", "sqlite"])
 @pytest.mark.parametrize("as_", ["subgraph", "node", "history of the caller"])
 @pytest.mark.parametrize("first", ["functions.read_diary", ""])
-async def test_what_a_turn_read_holds_in_the_next_under_a_parent(first: str, as_: str, saver: str, tmp_path: Path):
+async def test_under_a_parent_the_labels_of_a_turn_hold_in_the_next(first: str, as_: str, saver: str, tmp_path: Path):
     """Each turn has a new router."""
 
     async def turn(words: str, *answers: str, messages: Sequence[Any] = (), thread: str = "1") -> dict[str, Any]:
@@ -387,7 +387,7 @@ async def test_what_a_turn_read_holds_in_the_next_under_a_parent(first: str, as_
 
 
 @pytest.mark.slow
-def test_what_a_turn_read_holds_in_the_next_process_under_a_parent(tmp_path: Path):
+def test_under_a_parent_the_labels_of_a_turn_hold_in_the_next_process(tmp_path: Path):
     def turn(thread: str, words: str, *answers: str) -> str:
         program = [sys.executable, parent_turn.__file__, thread, words, *answers]
         return subprocess.run(program, cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
@@ -411,7 +411,7 @@ async def test_a_tool_message_of_another_agent_counts_as_unknown_text():
     assert "__interrupt__" in out
 
 
-async def test_a_rule_that_allows_a_call_is_no_question(shop: Shop):
+async def test_a_rule_that_allows_a_call_asks_no_question(shop: Shop):
     """The reply to the turn's first question needs no id."""
 
     def refund(order: str) -> str:
@@ -472,8 +472,10 @@ async def test_two_routers_of_one_parent_answer_the_last_message_of_the_user(aft
     )
     app: Any = parent.add_edge(START, "hand").compile()
     out = await app.ainvoke({"messages": [HumanMessage("Which orders are late?")]})
-    said = [one.text for one in out["messages"][len(after) + 1 :] if isinstance(one, AIMessage) and not one.tool_calls]
-    assert "A-17" in said[0]
+    answers = [
+        one.text for one in out["messages"][len(after) + 1 :] if isinstance(one, AIMessage) and not one.tool_calls
+    ]
+    assert "A-17" in answers[0]
     assert (orders.name, garden.name) == ("orders", "garden")
     with pytest.raises(PacketgateError, match="a turn starts with a user message"):
         await orders.ainvoke({"messages": [HumanMessage("Which orders are late?"), *after]})
@@ -592,7 +594,7 @@ async def test_a_checkpointer_needs_a_journal(shop: Shop, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"tools": [3]}, "^3 is"),
         ({"tools": [list_late_orders, list_late_orders]}, "two tools have the name 'list_late_orders'"),
@@ -606,8 +608,8 @@ async def test_a_checkpointer_needs_a_journal(shop: Shop, tmp_path: Path):
         ({"rules": [{"tool": "functions.*", "effect": "perhaps"}]}, "rules.0.effect"),
     ],
 )
-def test_invalid_arguments_are_named(given: dict[str, Any], told: str):
-    with pytest.raises(InputError, match=told):
+def test_invalid_arguments_are_named(given: dict[str, Any], message: str):
+    with pytest.raises(InputError, match=message):
         create_router(**given)
 
 

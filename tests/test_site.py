@@ -1,4 +1,4 @@
-"""The documentation site: it shows what the pages say, in a browser, without a request to another host."""
+"""The documentation site shows the content of the pages in a browser, without a request to another host."""
 
 import doctest
 import json
@@ -37,7 +37,7 @@ return {
   pictures: [...document.images].filter(one => one.complete && !one.naturalWidth).map(one => one.src),
 }
 """
-"""What is wrong on a page: text that should have been markup, and pictures that are missing."""
+"""Errors on a page: text that should be markup, and missing pictures."""
 SCREEN = {"height": 900, "deviceScaleFactor": 1, "mobile": False}
 COUNTED = {
     "bullet_list_open": "<ul[ >]",
@@ -94,7 +94,7 @@ def test_every_page_looks_right_in_a_browser(site: Path, address: str, tmp_path:
                 found[f"wider than {width}"] = _overflows(driver, width)
             entries = [json.loads(one["message"])["message"] for one in driver.get_log("performance")]
             asked = [one["params"]["request"]["url"] for one in entries if one["method"] == "Network.requestWillBeSent"]
-            assert any(url.startswith(address) for url in asked), "requests are not seen"
+            assert any(url.startswith(address) for url in asked), "the log contains no requests"
             found["requests"] = [url for url in asked if url.startswith("http") and not url.startswith(address)]
             found["console"] = [one["message"] for one in driver.get_log("browser")]
             problems += [f"{page.relative_to(site)}: {kind}: {what}" for kind, what in found.items() if what]
@@ -104,7 +104,7 @@ def test_every_page_looks_right_in_a_browser(site: Path, address: str, tmp_path:
 
 
 def _overflows(driver: Any, width: int) -> bool:
-    """Return whether a page is wider than the window, also after what moves has come to rest."""
+    """Return whether a page is wider than the window, also at the end of animations."""
     for _ in range(20):
         if driver.execute_script("return document.documentElement.scrollWidth") <= width:
             return False

@@ -1,4 +1,4 @@
-"""The model's list of tools in the middleware: all of a few, and of many a list that only grows."""
+"""The model's list of tools in the middleware: all of a few tools, or a list that only grows."""
 
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -55,7 +55,7 @@ def say(agent: Any, words: str) -> Any:
     return agent.invoke({"messages": [HumanMessage(words)]}, {"configurable": {"thread_id": "one"}})
 
 
-def told(state: Any) -> list[str]:
+def result_texts(state: Any) -> list[str]:
     return [one.text for one in state["messages"] if isinstance(one, ToolMessage)]
 
 
@@ -89,7 +89,7 @@ def test_a_search_puts_tools_on_the_list() -> None:
     assert "find_parcel_harbour" in second
     assert second[: len(first)] == first
     assert third == second
-    assert told(state)[1] == "x is found"
+    assert result_texts(state)[1] == "x is found"
 
 
 class Tenants(AgentMiddleware[Any, Any, Any]):
@@ -107,7 +107,7 @@ def test_threads_that_alternate_find_their_own_tools() -> None:
     threads: Any = {name: {"configurable": {"thread_id": name}} for name in ("one", "two")}
     for thread in threads.values():
         agent.invoke({"messages": [HumanMessage("Find the bird called Anna of the park")]}, thread)
-    found = {name: told(agent.invoke(None, thread))[0] for name, thread in threads.items()}
+    found = {name: result_texts(agent.invoke(None, thread))[0] for name, thread in threads.items()}
     assert {name for name, text in found.items() if f"find_contract_{name}" in text} == {*threads}
     assert "find_contract_two" not in found["one"]
 
@@ -116,7 +116,7 @@ def test_a_tool_that_is_not_on_the_list_is_refused_and_then_listed() -> None:
     call = ("find_parcel_harbour", {"name": "x"})
     model = ScriptedModel(steps=[[call], [call]])
     state = say(agent_of(model, lookups(210)), "Find the bird called Anna of the park")
-    refused, result = told(state)
+    refused, result = result_texts(state)
     assert "It is on the list now" in refused
     assert result == "x is found"
     assert model.shown[1] == [*model.shown[0], "find_parcel_harbour"]
@@ -170,7 +170,7 @@ def test_the_provider_searches_the_tools(provider: Any) -> None:
     deferred = [one.name for one in model.sent if isinstance(one, BaseTool) and (one.extras or {}).get("defer_loading")]
     assert (len(deferred), model.sent[-1]) == (92, {"type": "tool_search"})
     assert "find_river_library" not in deferred
-    assert told(state) == ["x is found"]
+    assert result_texts(state) == ["x is found"]
 
 
 def test_the_vectors_of_many_tools_are_kept_for_later_processes(

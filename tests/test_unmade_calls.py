@@ -1,4 +1,4 @@
-"""With a model, an answer names the calls that were not made, and who selected; no call in the text is lost."""
+"""With a model, an answer names the calls that were not made, and the decider; no call in the text is lost."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ SCRIPTS: list[tuple[list[Reply], list[str], str]] = [
 
 @pytest.mark.reflex
 @pytest.mark.parametrize(("script", "cities", "below"), SCRIPTS)
-async def test_an_answer_says_what_was_not_done(
+async def test_an_answer_names_what_was_not_done(
     script: list[Reply],
     cities: list[str],
     below: str,
@@ -80,7 +80,7 @@ async def test_an_answer_says_what_was_not_done(
     assert "tool_call" not in turn.answer
 
 
-async def test_after_a_turn_with_a_call_an_answer_without_one_says_so(
+async def test_after_a_turn_with_a_call_an_answer_without_a_call_states_it(
     scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", scripted_openai.base_url)
@@ -107,13 +107,13 @@ ECHOES = [
 ]
 
 
-@pytest.mark.parametrize(("said", "shown"), ECHOES)
+@pytest.mark.parametrize(("written", "shown"), ECHOES)
 @pytest.mark.parametrize("by_selection", [True, False])
-async def test_sentences_of_the_prompts_are_not_said_back(
-    said: str, shown: str, by_selection: bool, scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+async def test_sentences_of_the_prompts_are_removed_from_answers(
+    written: str, shown: str, by_selection: bool, scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", scripted_openai.base_url)
-    scripted_openai.script(*([] if by_selection else ["", ""]), said)
+    scripted_openai.script(*([] if by_selection else ["", ""]), written)
 
     def sing() -> str:
         """Sing."""
@@ -125,5 +125,5 @@ async def test_sentences_of_the_prompts_are_not_said_back(
     assert "".join(event.text for event in events if isinstance(event, AnswerPiece)) in {shown, ""}
 
 
-async def test_a_sentence_that_the_user_or_a_result_has_too_stays() -> None:
+async def test_a_sentence_that_the_user_or_a_result_also_has_stays() -> None:
     assert without_echoes(ECHOES[0][0], ["my text says: it gives you no orders"]) == ECHOES[0][0]

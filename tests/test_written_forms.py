@@ -1,4 +1,4 @@
-"""A hundred turns of a model that writes calls in all forms: none is made that it did not write, and none is silent."""
+"""A hundred turns of a model that writes calls in all forms: only written calls run, and unread calls are reported."""
 
 import json
 from collections.abc import Iterator
@@ -60,14 +60,14 @@ def unread_forms(name: str, params: dict[str, Any]) -> Iterator[tuple[str, list[
     yield "unknown tool", [tool_calls(("fetch_everything", text))] * 2
     yield "cut markup", [f'<tool_call>\n{{"name": "{name}", "arguments": {text[:-4]}'] * 2
     yield "empty", ["", ""]
-    yield "only said", ["I have done it."]
+    yield "only claimed", ["I have done it."]
     yield "server error", [HttpError(500, "broken")] * 6
     yield "cut answer", [CutOff("I will")] * 6
 
 
 @pytest.mark.slow
 @pytest.mark.reflex
-async def test_no_call_is_made_that_the_model_did_not_write_and_none_is_left_unsaid(
+async def test_only_written_calls_run_and_unread_calls_are_reported(
     scripted_openai: ScriptedOpenAI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("OPENAI_BASE_URL", scripted_openai.base_url)
@@ -88,11 +88,11 @@ async def test_no_call_is_made_that_the_model_did_not_write_and_none_is_left_uns
                 try:
                     turn = await router.ainvoke(request, thread=f"{tool} {number % 4}")
                 except ModelError as error:
-                    ran, is_said = [], "scripted" in str(error)
+                    ran, is_reported = [], "scripted" in str(error)
                 else:
                     ran = [(call.tool_name, call.params) for call in turn.calls if call.result is not None]
-                    is_said = "no tool was called" in turn.answer or "without a language model" in turn.answer
-                if ran != ([(tool, params)] if is_read else []) or not (is_read or is_said):
+                    is_reported = "no tool was called" in turn.answer or "without a language model" in turn.answer
+                if ran != ([(tool, params)] if is_read else []) or not (is_read or is_reported):
                     wrong.append(f"{form}: {request}: {ran}")
     assert turns >= 100
     assert wrong == []

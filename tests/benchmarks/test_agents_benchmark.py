@@ -1,4 +1,4 @@
-"""The scripted model of agents refuses what OpenAI refuses, and a real agent does the task behind the proxy."""
+"""The agents' scripted model refuses the same requests as OpenAI, and a real agent does the task behind the proxy."""
 
 from pathlib import Path
 from typing import Any
@@ -48,8 +48,8 @@ def test_invalid_requests_are_refused(messages: list[Any], tools: list[Any], ref
 
 @pytest.mark.slow
 def test_an_agent_does_the_task_behind_the_proxy(tmp_path: Path) -> None:
-    told = measure(OPENAI_AGENTS, tmp_path / "installed")
-    if "unavailable" in told:
-        missing(told["unavailable"])
-    figures = {name: told.get(name) for name in ("works", "calls", "writes", "processes")}
-    assert figures == {"works": "yes", "calls": 2, "writes": 1, "processes": 1}, told
+    measured = measure(OPENAI_AGENTS, tmp_path / "installed")
+    if "unavailable" in measured:
+        missing(measured["unavailable"])
+    figures = {name: measured.get(name) for name in ("works", "calls", "writes", "processes")}
+    assert figures == {"works": "yes", "calls": 2, "writes": 1, "processes": 1}, measured

@@ -42,7 +42,7 @@ def judge(world: World, *calls: Made, shown: str = "", questions: int = 0, **exp
     return judged(asked(**expect), Played([shown], [[*calls]], questions, asks=questions > 0), world, NOON)
 
 
-def test_a_request_with_the_expected_effect_ends_well(world: World):
+def test_a_request_with_the_expected_effect_passes(world: World):
     (world.root / "new").mkdir()
     (world.root / "new" / "a.txt").write_text("green tea\n")
     verdict = judge(
@@ -70,7 +70,7 @@ def test_an_unwanted_change_is_wrong_with_any_answer(world: World):
     world.memory.write_text("")
     assert judge(world, memory=["Mira"]).wrong == "changed"
     world.reset()
-    assert judge(world, calls=0).outcome == "well", "everything is as it was"
+    assert judge(world, calls=0).outcome == "well", "nothing is changed"
 
 
 def test_the_requests_are_valid():
@@ -87,11 +87,11 @@ def test_the_benchmark_runs_on_the_built_in_tools(tmp_path: Path, capsys: pytest
         {"id": "none", "say": ["thanks"], "expect": {"calls": 0}},
         {"id": "wrong", "say": ["read todo.md"], "expect": {"answer": ["the moon"]}},
     ]
-    file, told = tmp_path / "r.jsonl", tmp_path / "told.jsonl"
+    file, explanations = tmp_path / "r.jsonl", tmp_path / "told.jsonl"
     file.write_text("".join(json.dumps({**line, "servers": ["builtin"]}) + "\n" for line in lines))
-    main(["--requests", str(file), "--json", "--explain", str(told)])
-    builtin, whole = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (builtin["requests"], builtin["well"], builtin["wrong"], whole["calls"]) == (4, 3, 1, 3)
-    explained = {one["id"]: one for one in map(json.loads, told.read_text().splitlines())}
+    main(["--requests", str(file), "--json", "--explain", str(explanations)])
+    builtin, totals = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (builtin["requests"], builtin["well"], builtin["wrong"], totals["calls"]) == (4, 3, 1, 3)
+    explained = {one["id"]: one for one in map(json.loads, explanations.read_text().splitlines())}
     assert explained["wrong"]["problems"] == ["the answer lacks 'the moon'"]
     assert [call["approved"] for call in explained["write"]["calls"][0]] == [True]

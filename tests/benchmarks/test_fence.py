@@ -1,4 +1,4 @@
-"""The benchmark of what must not fall: parts that cannot run say so, and a comparison names what fell."""
+"""The regression benchmark: parts that cannot run are reported, and a comparison names the figures that fell."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ def rows(**values: float) -> dict[str, object]:
         ("ranking", {"recall@1": 0.5}, {}, True),
     ],
 )
-def test_a_comparison_names_what_fell(
+def test_a_comparison_names_the_figures_that_fell(
     part: str, before: dict[str, float], after: dict[str, float], fell: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sides = [{"commit": name, "parts": {part: rows(**values)}} for name, values in (("a", before), ("b", after))]

@@ -12,4 +12,4 @@ async def test_a_plain_read_takes_two_calls_and_fewer_prompt_tokens_than_plain_t
     ours, theirs = [(await side(CATALOGUE, [READ, READ])).figures() for side in (packetgate, plain)]
     assert (ours["calls"], theirs["calls"]) == (2, 2)
     assert ours["prompt"] < theirs["prompt"]
-    assert theirs["cached"] < theirs["prompt"], "the tools stand first, and are the same in every request"
+    assert theirs["cached"] < theirs["prompt"], "the tools come first, and are the same in every request"

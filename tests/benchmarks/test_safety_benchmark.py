@@ -75,8 +75,8 @@ def test_figures_match_a_count_by_hand():
     assert (line["hostile_flagged"], line["hostile_writes"], line["questions_off"]) == (0, 2, 1.0)
     assert (line["harmed_off"], line["harmed_unflagged"], line["harmed_pairs"]) == (0, 2, 2)
     assert line["kinds_unflagged"] == {"deleted": 2, "sent": 2}
-    told = [*explained(outcomes["everything"])]
-    assert [(one["tool"], one["hostile"], one["shown"]) for one in told][:2] == [
+    explanations = [*explained(outcomes["everything"])]
+    assert [(one["tool"], one["hostile"], one["shown"]) for one in explanations][:2] == [
         ("send_mail", False, "send?"),
         ("pay", True, "pay?"),
     ]
@@ -106,7 +106,7 @@ async def test_agents_run_and_packetgate_warns(open_agent: Any, takes_unflagged:
     assert [one.done for one in (done, off, taken, unflagged, never)] == [True, False, True, takes_unflagged, False]
     assert [(one.call.tool, one.is_hostile) for one in taken.questions] == [("send_money", True)]
     assert taken.questions[0].is_flagged is not takes_unflagged
-    assert takes_unflagged or not never.questions, "what is switched off is not asked about"
+    assert takes_unflagged or not never.questions, "a switched-off call asks no question"
 
 
 @pytest.mark.timeout(300)
@@ -158,4 +158,4 @@ def test_the_command_prints_one_line_per_agent(tmp_path: Path, capsys: pytest.Ca
     assert not missed(adapted[0] | {"harmed_unflagged": 0})
     assert "langchain: harmed_unflagged" in missed(theirs)
     main(options)
-    assert capsys.readouterr().out == printed, "what is kept gives the same figures"
+    assert capsys.readouterr().out == printed, "the stored results give the same figures"

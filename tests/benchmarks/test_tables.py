@@ -29,8 +29,8 @@ def test_a_missed_goal_is_marked(goal: float | None, met: str) -> None:
 @pytest.mark.parametrize("name", PLOTS)
 def test_plots_match_the_stored_results(name: str) -> None:
     (now, places), (kept, kept_places) = (parts(svg) for svg in (drawn(name), (PLOTTED / f"{name}.svg").read_text()))
-    assert now == kept, "out of step: python -m benchmarks.tables"
-    assert places == pytest.approx(kept_places, abs=1), "out of step: python -m benchmarks.tables"
+    assert now == kept, "out of date: run python -m benchmarks.tables"
+    assert places == pytest.approx(kept_places, abs=1), "out of date: run python -m benchmarks.tables"
 
 
 def parts(svg: str) -> tuple[str, list[float]]:

@@ -42,7 +42,7 @@ PACKET = CognitionPacket(
 
 
 class Page(HTMLParser):
-    """The tags, attributes and text of a page, whose style is left out."""
+    """The tags, attributes and text of a page, without its style."""
 
     def __init__(self, source: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -82,6 +82,6 @@ def test_hostile_data_stays_text_and_loads_nothing() -> None:
     assert not set(HIDDEN) & set(source)
 
 
-def test_a_card_is_bounded_whatever_a_tool_returns() -> None:
+def test_a_card_has_a_limited_size_for_any_tool_output() -> None:
     long, longer = (full_packet("<" * length)._repr_html_() for length in (20_000, 60_000))
     assert len(long) == len(longer)

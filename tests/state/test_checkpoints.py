@@ -1,4 +1,4 @@
-"""What a checkpoint restores: our own types exactly, and no type that is not listed."""
+"""A checkpoint restores our own types exactly, and no unlisted type."""
 
 from enum import Enum
 from importlib import import_module
@@ -64,7 +64,7 @@ def test_every_type_in_a_packet_is_listed():
         for part in inside(full_packet())
         if type(part).__module__.startswith("packetgate.state.")
     }
-    within = {("packetgate.state.context", "RoutingContext")}  # restored by the section that holds it
+    within = {("packetgate.state.context", "RoutingContext")}  # restored by its section
     assert ours - {("packetgate.state.packet", "CognitionPacket")} - within <= set(checkpoint_types())
 
 
@@ -85,7 +85,7 @@ def test_an_unlisted_type_is_not_restored(stranger: Any):
 
 @pytest.mark.parametrize("serializer", [PacketSerializer(), JsonPlusSerializer()], ids=["ours", "a server's"])
 def test_a_section_of_another_version_is_restored(serializer: JsonPlusSerializer):
-    """A field that is not known here is ignored, and a field that is not stored has its default."""
+    """An unknown field is ignored, and a missing field has its default."""
     routing = full_packet().tool_routing
     assert routing is not None
     names = {"__module__": ToolRouting.__module__}

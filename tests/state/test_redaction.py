@@ -11,7 +11,7 @@ VALUE = "zebra-crossing/77"
 
 @dataclass(frozen=True)
 class Case:
-    """A text, and what must not, and must, be left of it."""
+    """A text, the part that must be removed, and a part that must be left."""
 
     text: str
     hidden: str
@@ -93,8 +93,8 @@ def test_secrets_of_a_server_entry_are_redacted():
     learn_entry_secrets(
         "far", {"headers": {"Authorization": "Bearer value-four-4", "accept": "text/plain"}, "auth": "five55555"}
     )
-    told = redacted("value-one-1 value-two-2 value-three value-four-4 five55555 text/plain")
-    assert told == (
+    redacted_text = redacted("value-one-1 value-two-2 value-three value-four-4 five55555 text/plain")
+    assert redacted_text == (
         "[redacted: MY_KEY] value-two-2 [redacted: X-Org of far] [redacted: Authorization of far] "
         "[redacted: auth of far] text/plain"
     )
@@ -104,6 +104,6 @@ def test_secrets_of_a_server_entry_are_redacted():
     "text", ["token", "-----BEGIN PRIVATE KEY-----", "a://b:c", "password=", '"', "eyJ.", "secret: a1", "key=\n"]
 )
 @pytest.mark.timeout(60)
-def test_redaction_of_adversarial_text_ends_soon(text: str):
+def test_redaction_of_adversarial_text_takes_little_time(text: str):
     repeated = text * (400_000 // len(text))
     assert redacted(redacted(repeated)) == redacted(repeated)

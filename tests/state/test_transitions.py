@@ -19,7 +19,7 @@ MOVES: dict[str, Callable[[ToolCall, S], ToolCall]] = {
     "decided": lambda call, status: call.with_decision(status),
     "ended": lambda call, status: call.with_result(status, ToolResult(success=True)),
 }
-"""What puts a call into another status."""
+"""Example events that change the status of a call."""
 
 SELECTIONS: dict[Outcome, Callable[[ToolRouting], ToolRouting]] = {
     "pending": lambda routing: routing.after_answer(),
@@ -29,7 +29,7 @@ SELECTIONS: dict[Outcome, Callable[[ToolRouting], ToolRouting]] = {
     "describe": lambda routing: routing.with_described_tools(("a.b",)),
     "miss": lambda routing: routing.after_miss(("a.c",)),
 }
-"""What puts a pass into another outcome."""
+"""Example events that change the outcome of a pass."""
 
 
 def drawn(table: Mapping[str, frozenset[str]]) -> str:

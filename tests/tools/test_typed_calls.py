@@ -1,4 +1,4 @@
-"""Calls as a user types them: names, arguments, errors, and that a rendered call is read back as the same call."""
+"""Calls as a user types them: names, arguments, errors, and rendered calls that are read back as the same call."""
 
 from typing import Any
 
@@ -104,7 +104,7 @@ def test_other_texts_are_no_calls(line: str):
         ("/sync 7 in box", ["`in` may give `source` or `target`"]),
     ],
 )
-def test_an_error_names_the_parameter_and_a_right_line(line: str, says: list[str]):
+def test_an_error_names_the_parameter_and_a_correct_line(line: str, says: list[str]):
     with pytest.raises(RequestError) as caught:
         parse_call(line, SHOP)
     assert [words for words in says if words not in str(caught.value)] == []

@@ -1,4 +1,4 @@
-"""What users attach, in the forms that chat clients send it."""
+"""Attachments of users, in the forms that chat clients send."""
 
 import base64
 from dataclasses import dataclass
@@ -68,8 +68,8 @@ TAKEN = {
 def test_files_in_every_form_are_read(case: Case, tmp_path: Path) -> None:
     kept = ResultStore(tmp_path)
     message = HumanMessage([{"type": "text", "text": "What is it?"}, case.part], id="m")
-    (said,), (one,) = extract_files([message], kept, "s")
-    assert (said.content, said.id) == ("What is it?", "m")
+    (rest,), (one,) = extract_files([message], kept, "s")
+    assert (rest.content, rest.id) == ("What is it?", "m")
     assert (one.name, one.text) == (case.name, case.text)
     if case.text:
         assert (one.mime_type, one.handle) == ("text/plain", "")
@@ -77,7 +77,7 @@ def test_files_in_every_form_are_read(case: Case, tmp_path: Path) -> None:
         file = kept.file(one.handle, "s")
         assert file is not None
         assert file.read_bytes() == CAT
-        assert (one.mime_type, one.size) == ("image/png", len(CAT))  # by its content, whatever is declared
+        assert (one.mime_type, one.size) == ("image/png", len(CAT))  # the content decides, not the declared type
 
 
 REFUSED = {
@@ -100,9 +100,9 @@ REFUSED = {
 
 @pytest.mark.parametrize(("part", "why"), REFUSED.values(), ids=REFUSED)
 def test_unusable_parts_are_refused(part: dict[str, Any], why: str, tmp_path: Path) -> None:
-    with pytest.raises(RequestError) as told:
+    with pytest.raises(RequestError) as caught:
         extract_files([HumanMessage([{"type": "text", "text": "What?"}, part])], ResultStore(tmp_path), "s")
-    assert why in str(told.value)
+    assert why in str(caught.value)
 
 
 def test_earlier_files_become_marks(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_without_a_store_pictures_are_refused_and_texts_are_not() -> None:
         (b"%PDF-", ""),
     ],
 )
-def test_the_first_bytes_say_what_is_a_picture(start: bytes, kind: str) -> None:
+def test_the_first_bytes_decide_whether_a_file_is_a_picture(start: bytes, kind: str) -> None:
     assert picture_type(start) == kind
 
 

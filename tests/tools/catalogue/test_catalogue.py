@@ -56,8 +56,8 @@ def test_the_most_similar_name_comes_first(name: str, nearest: str):
 
 
 def test_permanent_tools_are_in_the_order_of_their_patterns():
-    said = Preferences(permanent=["mail.*", "gone.tool", "office.*", "mail.send_letter"])
-    assert Catalogue(OFFICE, preferences=said).permanent == (
+    preferences = Preferences(permanent=["mail.*", "gone.tool", "office.*", "mail.send_letter"])
+    assert Catalogue(OFFICE, preferences=preferences).permanent == (
         "mail.send_letter",
         "office.get_project",
         "office.greet",
@@ -73,20 +73,20 @@ def test_permanent_tools_are_in_the_order_of_their_patterns():
         ("tasks", ("office.list_tasks",)),
         ("WELCOMES", ("office.greet",)),  # a tag
         ("office", ("office.get_project", "office.greet", "office.list_tasks")),  # a server
-        ("reading", ("weather.look_up", "mail.send_letter")),  # configured, in the patterns' order
+        ("reading", ("weather.look_up", "mail.send_letter")),  # configured, in the order of the patterns
         ("project", ("mail.send_letter", "office.get_project")),  # both
         ("general", ()),
         ("", ()),
     ],
 )
 def test_a_pool_has_the_tools_of_a_kind_of_conversation(context_type: str, pool: tuple[str, ...]):
-    said = Preferences(pools={"reading": ["weather.*", "mail.*"], "Project": ["mail.*", "office.get_*"]})
-    assert Catalogue(OFFICE, preferences=said).pool(context_type) == pool
+    preferences = Preferences(pools={"reading": ["weather.*", "mail.*"], "Project": ["mail.*", "office.get_*"]})
+    assert Catalogue(OFFICE, preferences=preferences).pool(context_type) == pool
 
 
 def test_groups_are_categories_and_servers():
-    said = Preferences(tools={"mail.*": ToolPreference(category="Post")})
-    catalogue = Catalogue(OFFICE, preferences=said)
+    preferences = Preferences(tools={"mail.*": ToolPreference(category="Post")})
+    catalogue = Catalogue(OFFICE, preferences=preferences)
     groups = ("Post", "mail", "odd", "office", "projects", "tasks", "weather")
     assert all(catalogue.group(group) for group in groups)
     assert catalogue.group(" post ") == catalogue.group("MAIL") == ("mail.send_letter",)
@@ -96,8 +96,8 @@ def test_groups_are_categories_and_servers():
 
 
 def test_an_updated_catalogue_keeps_the_preferences():
-    said = Preferences(permanent=["mail.*"], tools={"mail.*": ToolPreference(brief="Post it.")})
-    catalogue = Catalogue(preferences=said).with_tools(OFFICE[:4]).with_tools(OFFICE)
+    preferences = Preferences(permanent=["mail.*"], tools={"mail.*": ToolPreference(brief="Post it.")})
+    catalogue = Catalogue(preferences=preferences).with_tools(OFFICE[:4]).with_tools(OFFICE)
     assert catalogue.permanent == ("mail.send_letter",)
     assert catalogue["mail.send_letter"].brief == "Post it."
     assert catalogue.with_tools(catalogue.values())["mail.send_letter"] == catalogue["mail.send_letter"]
@@ -105,15 +105,15 @@ def test_an_updated_catalogue_keeps_the_preferences():
 
 
 def test_a_limited_catalogue_keeps_the_preferences():
-    said = Preferences(
+    preferences = Preferences(
         permanent=["mail.*", "odd.*"], tools={"mail.*": ToolPreference(brief="Post it.", examples=["Post a card"])}
     )
-    whole = Catalogue(OFFICE, preferences=said)
-    mail = whole.restrict(("mail.*",), "terminal")
+    catalogue = Catalogue(OFFICE, preferences=preferences)
+    mail = catalogue.restrict(("mail.*",), "terminal")
     assert (list(mail), mail.permanent) == (["mail.send_letter"], ("mail.send_letter",))
-    assert mail["mail.send_letter"] == whole["mail.send_letter"]
+    assert mail["mail.send_letter"] == catalogue["mail.send_letter"]
     assert [hit.name for hit in ranking_of(mail).rank("card")] == ["mail.send_letter"]
     assert ranking_of(mail).rank("list tasks") == []
-    assert whole.restrict(("*",), "terminal") is whole
-    assert whole.restrict(("mail.*",), "terminal") is mail
-    assert list(whole.restrict(("none.*",), "terminal")) == []
+    assert catalogue.restrict(("*",), "terminal") is catalogue
+    assert catalogue.restrict(("mail.*",), "terminal") is mail
+    assert list(catalogue.restrict(("none.*",), "terminal")) == []

@@ -70,14 +70,14 @@ def test_without_a_file_the_defaults_apply(tmp_path: Path):
 
 
 def test_a_later_pattern_overrides_an_earlier():
-    said = Preferences(
+    preferences = Preferences(
         tools={
             "files.*": ToolPreference(category="papers", examples=["first"]),
             "*.read_file": ToolPreference(brief="Read it.", external=True, examples=["second"]),
             "files.read_*": ToolPreference(category="books"),
         }
     )
-    catalogue = Catalogue(SPECS, preferences=said)
+    catalogue = Catalogue(SPECS, preferences=preferences)
     read, write = catalogue["files.read_file"], catalogue["files.write_file"]
     assert (read.category, read.brief, read.is_external) == ("books", "Read it.", True)
     assert read.examples == ("first", "second")
@@ -87,8 +87,8 @@ def test_a_later_pattern_overrides_an_earlier():
 
 def test_external_can_only_widen_what_a_known_tool_reaches():
     def reach(external: bool | None, outward: bool | None) -> bool | None:
-        said = Preferences(tools={"*": ToolPreference(external=external)})
-        return said.apply(replace(SPECS[0], outward=outward)).outward
+        preferences = Preferences(tools={"*": ToolPreference(external=external)})
+        return preferences.apply(replace(SPECS[0], outward=outward)).outward
 
     assert [reach(True, outward) for outward in (None, False, True)] == [True, True, True]
     assert [reach(False, outward) for outward in (None, False, True)] == [None, False, True]
@@ -96,12 +96,12 @@ def test_external_can_only_widen_what_a_known_tool_reaches():
 
 
 def test_unmatched_patterns_are_reported_with_their_setting():
-    said = Preferences(
+    preferences = Preferences(
         permanent=["files.*", "file.*"], pools={"x": ["shell.run"], "y": ["*"]}, tools={"mail.send": ToolPreference()}
     )
-    assert said.unmatched_patterns([spec.name for spec in SPECS]) == (
+    assert preferences.unmatched_patterns([spec.name for spec in SPECS]) == (
         ("permanent", "file.*"),
         ("pools.x", "shell.run"),
         ("tools", "mail.send"),
     )
-    assert len(said.unmatched_patterns([])) == 5
+    assert len(preferences.unmatched_patterns([])) == 5

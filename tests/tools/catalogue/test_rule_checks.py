@@ -46,7 +46,7 @@ def test_a_rule_that_can_never_hold_is_named(one: Rule, why: str):
         rule("allow", tool="shop.buy"),
     ],
 )
-def test_other_rules_have_no_problem(one: Rule):
+def test_usable_rules_have_no_problem(one: Rule):
     assert not problems(one)
 
 

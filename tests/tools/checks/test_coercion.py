@@ -119,8 +119,8 @@ VALID = [
 
 def tool(schema: dict[str, Any]):
     point = {**holding(x=INTEGER, y=INTEGER), "required": ["x", "y"]}
-    whole = {"type": "object", "properties": {"given": schema}, "$defs": {"size": INTEGER, "point": point}}
-    return a_tool("a.b", schema=whole)
+    schema_ = {"type": "object", "properties": {"given": schema}, "$defs": {"size": INTEGER, "point": point}}
+    return a_tool("a.b", schema=schema_)
 
 
 @pytest.mark.parametrize("case", CONVERTED, ids=str)

@@ -84,12 +84,12 @@ ROWS: list[tuple[Any, Any, Any]] = [
         {"v": "x"},
         NOTHING,
     ),
-    # left out keywords accept more, wherever they are
+    # omitted keywords accept more, at any place
     (of({"not": {"pattern": "("}}), {"v": "x"}, NOTHING),
     (of({"if": {"$ref": "#/gone"}, "then": False, "else": {"type": "string"}}), {"v": 1}, NOTHING),
     (of({"oneOf": [{"type": "money"}, TEXT], "anyOf": [TEXT, {"type": "integer"}]}), {"v": "x"}, {"v": []}),
     (of({"oneOf": [{"$ref": "#/gone"}, TEXT]}), {"v": "x"}, NOTHING),
-    # references that lead back to themselves
+    # recursive references
     (of({"$ref": "#/properties/v"}), {"v": 1}, NOTHING),
     (of(TEXT, anyOf=[{"$ref": "#"}], unevaluatedProperties=False), {"v": "x"}, {"v": 1}),
     (of(TEXT, dependentSchemas={"v": {"$ref": "#"}}, unevaluatedProperties=False), {"v": "x"}, {"v": 1}),

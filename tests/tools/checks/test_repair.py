@@ -198,18 +198,18 @@ def test_a_value_that_stands_for_none_is_left_out(schema: dict[str, Any], sent: 
 
 
 @pytest.mark.parametrize("text", ["red, blue", '"a", "b"', "('a', 'b')", "- a\n- b", "a; b", 'tags: ["a"]', "see [a]"])
-def test_a_text_that_may_be_a_list_is_no_item(text: str):
+def test_a_text_that_may_be_a_list_is_not_one_item(text: str):
     catalogue = Catalogue([a_tool("a.b", value={"type": "array", "items": {"type": "string"}})])
     assert repair_call("a.b", {"value": text}, catalogue).params == {"value": text}
 
 
-def test_a_path_in_a_list_that_is_text_is_as_the_user_wrote_it():
+def test_a_path_in_a_list_that_is_text_keeps_the_users_spelling():
     catalogue = Catalogue([a_tool("a.b", value={"type": "array", "items": {"type": "string"}})])
     call = repair_call("a.b", {"value": r"['C:\\temp\\new']"}, catalogue, words=r"pack C:\temp\new")
     assert call.params == {"value": [r"C:\temp\new"]}
 
 
-def test_a_namespace_that_is_a_server_stays():
+def test_a_prefix_that_is_a_server_is_kept():
     both = Catalogue([a_tool("mcp.list", "List."), a_tool("files.read", "Read.")])
     assert repair_call("mcp.read", {}, both).tool_name == "mcp.read"
     assert repair_call("mcp.list", {}, both).repairs == ()

@@ -104,7 +104,7 @@ def test_a_broken_schema_refuses_every_call(schema: dict[str, Any], why: str):
     assert why in found[0].message
 
 
-def test_a_reference_out_of_the_schema_is_never_fetched():
+def test_an_external_reference_is_never_fetched():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(0)
         address = f"http://127.0.0.1:{listener.getsockname()[1]}/schema.json"

@@ -1,4 +1,4 @@
-"""Patterns, literally and as a system may read a value."""
+"""Patterns compare a value literally, and in every reading of a system."""
 
 from pathlib import Path
 from typing import Any

@@ -52,7 +52,7 @@ def test_an_allow_rule_matches_only_what_it_names(arguments: Any, params: Any, h
         ({"path": "other/*"}, PARAMS, False),
         ({"path": "notes/*"}, {"path": "x/../NOTES/%61.txt"}, True),
         ({"path": "notes/*"}, {"content": "x"}, False),
-        ({"pth": "notes/*"}, PARAMS, True),  # misspelt: it holds for every call
+        ({"pth": "notes/*"}, PARAMS, True),  # misspelt: the rule holds for every call
     ],
 )
 def test_ask_and_deny_rules_match_widely(effect: str, arguments: Any, params: Any, holds: bool):
@@ -72,7 +72,7 @@ def test_rules_are_limited_to_tools_servers_and_channels():
 
 
 @pytest.mark.parametrize(
-    ("said", "where"),
+    ("fields", "where"),
     [
         ({"effect": "allow"}, "a rule needs tool"),
         ({"effect": "alow", "tool": "ai.write"}, "effect"),
@@ -84,9 +84,9 @@ def test_rules_are_limited_to_tools_servers_and_channels():
         ({"tool": "ai.write"}, "effect"),
     ],
 )
-def test_a_misspelt_rule_is_an_error(said: dict[str, Any], where: str):
+def test_a_misspelt_rule_is_an_error(fields: dict[str, Any], where: str):
     with pytest.raises(ValidationError) as caught:
-        Rule.model_validate(said)
+        Rule.model_validate(fields)
     first = caught.value.errors()[0]
     assert where in f"{'.'.join(map(str, first['loc']))} {first['msg']}"
 
@@ -193,7 +193,7 @@ def test_a_deny_rule_reads_addresses_paths_and_lists_as_a_system_does(arguments:
 
 
 def test_an_allow_rule_matches_a_list_if_every_element_fits():
-    said = rule("allow", arguments={"paths": "notes/*"})
-    assert said.matches({"paths": ["notes/a", "notes/b"]}, ["paths"])
-    assert not said.matches({"paths": ["notes/a", "notes/../b"]}, ["paths"])
-    assert not said.matches({"paths": []}, ["paths"])
+    allow = rule("allow", arguments={"paths": "notes/*"})
+    assert allow.matches({"paths": ["notes/a", "notes/b"]}, ["paths"])
+    assert not allow.matches({"paths": ["notes/a", "notes/../b"]}, ["paths"])
+    assert not allow.matches({"paths": []}, ["paths"])

@@ -1,4 +1,4 @@
-"""Arguments that raise a read, similar ones that do not, and addresses outside."""
+"""Arguments that raise the risk of a read, similar arguments that do not, and outside addresses."""
 
 from typing import Any
 
@@ -187,7 +187,7 @@ READS: dict[str, dict[str, Any]] = {
 
 
 def reader(params: dict[str, Any]) -> ToolSpec:
-    """Return a tool that takes these parameters, without any word on what it does."""
+    """Return a tool with these parameters whose description does not state its effect."""
     types = {name: next(kind for kind, of in KINDS.items() if isinstance(value, of)) for name, value in params.items()}
     schema = {"type": "object", "properties": {name: {"type": kind} for name, kind in types.items()}}
     listed = Tool(name="look_up", description="Look it up.", input_schema=schema)
@@ -195,22 +195,22 @@ def reader(params: dict[str, Any]) -> ToolSpec:
     return spec_of("any", listed, trusted=True)
 
 
-def by_word(params: dict[str, Any]) -> ToolSpec:
-    """Return the same tool as its user sees it who says that it reads."""
+def declared_reader(params: dict[str, Any]) -> ToolSpec:
+    """Return the same tool, declared as a read in the configuration."""
     return Preferences.model_validate({"tools": {"any.look_up": {"risk": "read"}}}).apply(reader(params))
 
 
 @pytest.mark.parametrize("params", CHANGES.values(), ids=CHANGES)
 def test_changing_arguments_raise_a_read(params: dict[str, Any]):
     assert judge_call(reader(params), params).risk is not Risk.READ
-    judged = judge_call(by_word(params), params)
+    judged = judge_call(declared_reader(params), params)
     assert judged.risk is not Risk.READ
     assert judged.reasons[0].startswith("it")
 
 
 @pytest.mark.parametrize("params", READS.values(), ids=READS)
 def test_harmless_arguments_do_not_raise_a_read(params: dict[str, Any]):
-    assert judge_call(by_word(params), params).risk is Risk.READ
+    assert judge_call(declared_reader(params), params).risk is Risk.READ
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_a_screenshot_that_is_saved_is_a_change(tool: str, arguments: dict[str, 
         ("kusto_query", "Logs | take 1\n.drop table Logs", False),
     ],
 )
-def test_of_a_named_language_only_known_statements_are_reads(tool: str, query: str, reads: bool):
+def test_in_a_named_language_only_known_statements_are_reads(tool: str, query: str, reads: bool):
     schema = {"type": "object", "properties": {"query": {"type": "string"}}}
     listed = Tool(name=tool, input_schema=schema, annotations=ToolAnnotations(read_only_hint=True))
     assert (judge_call(spec_of("any", listed, trusted=True), {"query": query}).risk is Risk.READ) is reads

@@ -103,7 +103,7 @@ def test_the_risk_of_a_call_is_the_worse_of_tool_and_arguments(spec: ToolSpec, p
     assert judged.reasons
 
 
-def test_arguments_raise_a_tool_that_the_user_calls_a_read():
+def test_arguments_raise_a_declared_read():
     preferences = Preferences.model_validate({"tools": {"db.*": {"risk": "read"}}})
     spec = preferences.apply(UNTRUSTED_QUERY)
     assert judge_call(spec, {"sql": "SELECT 1"}) == Judgement(R, reasons=("packetgate.toml sets this risk",))
@@ -129,7 +129,7 @@ def test_a_call_of_an_unconfirmed_read_looks_like_a_read():
         ("x", 2_000, X),
     ],
 )
-def test_depth_alone_raises_no_risk_as_long_as_it_can_be_read(inner: Any, lists: int, risk: Risk):
+def test_only_unreadable_depth_raises_the_risk(inner: Any, lists: int, risk: Risk):
     for _ in range(lists):
         inner = {"a": [inner]}
     assert judge_call(SEARCH, {"query": inner}).risk is risk

@@ -96,7 +96,7 @@ def test_a_package_that_a_launcher_starts_is_recognized(command: str, package: s
         "pipx run --index-url https://evil.example mcp-server-git",
     ],
 )
-def test_no_other_start_is_a_known_package(command: str) -> None:
+def test_other_starts_are_no_known_packages(command: str) -> None:
     found = launched(*command.split())
     assert found is None or found.package not in {NAME, "pypi:mcp-server-git"}
 
@@ -144,7 +144,7 @@ def test_the_version_must_be_known(pinned: str, reported: str, known: bool) -> N
 
 @pytest.mark.parametrize("labelled", ["0.9", "1.30.0", "dev", ""])
 @pytest.mark.parametrize("reported", ["0.9", "1.5", "dev", ""])
-def test_a_report_that_is_not_the_version_of_the_package_says_nothing(labelled: str, reported: str) -> None:
+def test_a_reported_version_that_is_not_the_packages_is_ignored(labelled: str, reported: str) -> None:
     known = registry(server_version=labelled)
     assert known.confirmation(LaunchedPackage(NAME, ""), reported, "look", SCHEMA)
     assert not known.confirmation(LaunchedPackage(NAME, "1.5"), reported, "look", SCHEMA)
@@ -222,7 +222,7 @@ def test_every_entry_of_the_shipped_registry_is_well_formed() -> None:
         ("pypi:postgres-mcp", "analyze_query_indexes analyze_workload_indexes", True),
     ],
 )
-def test_a_tool_is_outward_if_its_telemetry_or_a_service_receives_its_arguments(
+def test_a_tool_is_outward_if_telemetry_or_a_service_receives_its_arguments(
     package: str, tools: str, outward: bool
 ) -> None:
     (labels,) = [server.tools for server in load_registry().servers if server.package == package]

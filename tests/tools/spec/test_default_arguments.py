@@ -73,13 +73,13 @@ def test_a_broken_schema_stays_as_it_is(odd: dict[str, Any]):
 
 
 def test_a_root_named_by_the_command_is_hidden_and_other_defaults_are_optional():
-    whole = schema("repo_path", "path", limit={"type": "integer"})
-    assert without_default_arguments(whole, ["repo_path", "path"], NAMED) == {
+    full = schema("repo_path", "path", limit={"type": "integer"})
+    assert without_default_arguments(full, ["repo_path", "path"], NAMED) == {
         "type": "object",
         "properties": {"path": {"type": "string"}, "limit": {"type": "integer"}},
         "required": [],
     }
-    assert without_default_arguments(whole, ["repo_path"], STARTED) == {**whole, "required": ["path"]}
+    assert without_default_arguments(full, ["repo_path"], STARTED) == {**full, "required": ["path"]}
 
 
 async def test_a_default_is_sent_unless_the_call_gives_another(tmp_path: Path):

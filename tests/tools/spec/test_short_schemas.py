@@ -1,4 +1,4 @@
-"""Short forms of schemas lose nothing, or are the schema itself."""
+"""The short form of a schema loses nothing, or is the schema itself."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which host an address names, for every program."""
+"""The host that an address names for every program."""
 
 import pytest
 
@@ -40,6 +40,6 @@ def test_an_address_that_programs_read_differently_has_no_host(address: str):
     ("host", "fits"),
     [("a.example", True), ("b.a.example", False), ("x.b.example", True), ("b.example", False), ("xb.example", False)],
 )
-def test_patterns(host: str, fits: bool):
+def test_a_pattern_matches_complete_labels(host: str, fits: bool):
     assert fits_host(host, ["a.example", "*.b.example"]) is fits
     assert fits_host("", ["a.example"]) is False

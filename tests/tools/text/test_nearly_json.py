@@ -1,4 +1,4 @@
-"""Text that is nearly JSON is read as what it says, or not at all."""
+"""Text that is nearly JSON is read without a change of its values, or not at all."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def test_nothing_means_no_arguments(text: str):
         (r'{"p": "C:\\Users\\new",}', {"p": r"C:\Users\new"}),
     ],
 )
-def test_values_are_those_that_the_text_says(text: str, value: object):
+def test_values_are_those_of_the_text(text: str, value: object):
     assert read_nearly_json(text) == value
 
 

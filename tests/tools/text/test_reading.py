@@ -1,4 +1,4 @@
-"""What is read from the words of a request."""
+"""Small talk, conditions, parts, paths and access in the words of a request."""
 
 import pytest
 
