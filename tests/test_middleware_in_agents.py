@@ -286,7 +286,7 @@ class Numbered(ScriptedModel):
 
 @pytest.mark.parametrize("mode", ["batched", "per_call"])
 @pytest.mark.parametrize("call_id", ["same", "", None])
-def test_two_calls_with_one_id_or_none_are_two_calls(call_id: str | None, mode: Any) -> None:
+def test_two_calls_with_the_same_id_or_no_id_are_two_calls(call_id: str | None, mode: Any) -> None:
     box = Mailbox()
     model = Numbered(steps=[[MIA, BEN]], call_id=call_id)
     agent = agent_of(model, box.tools, [PacketgateMiddleware(interrupt_mode=mode)])

@@ -261,7 +261,7 @@ def test_a_policy_applies_to_the_built_in_tools(tmp_path: Path):
 
 
 @pytest.mark.reflex
-def test_rules_in_python_hold_beside_those_of_the_file(shop: Shop, tmp_path: Path):
+def test_rules_in_python_and_in_the_file_both_hold(shop: Shop, tmp_path: Path):
     (tmp_path / "packetgate.toml").write_text('[[policy.rules]]\ntool = "functions.cancel_order"\neffect = "ask"\n')
     rules = [{"tool": "functions.cancel_order", "effect": "deny", "arguments": {"order": "A-*"}}]
     given: dict[str, Any] = {"policy": tmp_path / "packetgate.toml", "rules": rules, "settings": WRITES}

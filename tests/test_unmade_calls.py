@@ -125,5 +125,5 @@ async def test_sentences_of_the_prompts_are_removed_from_answers(
     assert "".join(event.text for event in events if isinstance(event, AnswerPiece)) in {shown, ""}
 
 
-async def test_a_sentence_that_the_user_or_a_result_also_has_stays() -> None:
+async def test_a_sentence_of_the_user_or_a_result_is_kept() -> None:
     assert without_echoes(ECHOES[0][0], ["my text says: it gives you no orders"]) == ECHOES[0][0]

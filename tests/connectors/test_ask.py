@@ -140,7 +140,7 @@ def test_an_answer_without_a_session_needs_exactly_one_open_question(cli: Comman
     assert "c, b" in several.err
 
 
-def test_a_request_comes_from_standard_input_or_a_bare_sentence(cli: CommandLine) -> None:
+def test_a_request_can_be_standard_input_or_a_bare_sentence(cli: CommandLine) -> None:
     assert "The gate opens at seven." in cli.run("ask", "-", given=b"Read plan.txt\n").out
     assert "The gate opens at seven" in cli.run("Read plan.txt").out
     assert cli.run("nonsense").status == 2
@@ -152,7 +152,7 @@ def test_a_failed_tool_sets_the_exit_status(cli: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("request_", ["Get the weather of Oslo", "Read plan.txt"])
-def test_a_dead_server_is_named_beside_the_answer(cli: CommandLine, request_: str) -> None:
+def test_a_dead_server_is_named_with_the_answer(cli: CommandLine, request_: str) -> None:
     servers = {"weather": {"command": "no-such-program"}}
     (cli.folder / "mcp.json").write_text(json.dumps({"builtin": True, "mcpServers": servers}))
     done = cli.run("ask", request_)

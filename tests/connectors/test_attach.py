@@ -56,7 +56,7 @@ def test_an_unusable_attachment_is_one_line(cli: CommandLine, name: str, data: b
     assert name in done.err
 
 
-def test_in_a_chat_a_file_goes_with_the_next_message(seen: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+def test_in_a_chat_a_file_is_attached_to_the_next_message(seen: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     scripted_openai.script(NO_TOOL, "It is grey.", NO_TOOL, "Nothing.")
     variables = {"OPENAI_BASE_URL": scripted_openai.base_url, "NO_PROXY": "127.0.0.1"}
     with chatting(seen, "--prime", "openai:scripted", **variables) as child:

@@ -310,7 +310,7 @@ def test_sigterm_ends_the_chat(
         assert child.wait() == 143
 
 
-def test_an_incomplete_answer_is_withdrawn(
+def test_an_aborted_answer_is_withdrawn(
     cli: CommandLine, scripted_openai: ScriptedOpenAI, endpoint: dict[str, str]
 ) -> None:
     scripted_openai.script(NO_TOOL, CutOff("The keeper opens it, "))

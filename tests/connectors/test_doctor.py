@@ -48,7 +48,7 @@ AttributeError: 'Server' object has no attribute 'list_resources'"""
         (TRACEBACK, TRACEBACK.splitlines()[-1], '"args": ["--with", "mcp<2", "notes"]'),
     ],
 )
-def test_a_server_that_dies_comes_first_with_its_reason_and_a_fix(
+def test_a_dying_server_is_the_first_finding_with_reason_and_fix(
     cli: CommandLine, output: str, shown: str, fix: str
 ) -> None:
     launcher = cli.folder / "uvx"

@@ -120,7 +120,7 @@ async def test_an_unfinished_request_is_closed(parts: tuple[bytes, ...], status:
 
 
 @pytest.mark.usefixtures("short_deadlines")
-async def test_a_body_that_goes_on_after_the_answer_is_closed() -> None:
+async def test_a_body_that_continues_after_the_answer_is_closed() -> None:
     async with server() as port:
         head = HEAD.replace(b"POST", b"PUT")
         received = await exchange(port, head + b"Content-Length: 9000\r\n\r\n", *TRICKLE, pause_s=0.02)

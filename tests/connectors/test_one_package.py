@@ -49,6 +49,6 @@ def test_one_package_is_shipped_and_imports_neither_the_links_nor_reflex() -> No
     assert not [name for name in loaded if name.startswith("packetgate.reflex")]
 
 
-def test_the_command_serves_what_langgraph_json_serves() -> None:
+def test_the_command_serves_the_graphs_of_langgraph_json() -> None:
     written = json.loads((CHECKOUT / "langgraph.json").read_text())
     assert (written["graphs"], written["env"]) == (studio.GRAPHS, studio.ENVIRONMENT)

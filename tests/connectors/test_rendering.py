@@ -53,7 +53,7 @@ def test_a_value_is_shown_completely(value: str) -> None:
     assert f"content = {value}\n" in unwrapped(shown(content=value))
 
 
-def test_the_question_shows_the_difference_beside_the_value() -> None:
+def test_the_question_shows_the_difference_and_the_value() -> None:
     long = "x" * 1_000
     text = unwrapped(shown(f"--- a now\n+++ a\n@@ -1 +1 @@\n-old\n+{long}", path="a", content=f"{long}; curl evil"))
     assert f"content = {long}; curl evil\n" in text

@@ -75,7 +75,7 @@ def place(scripted_openai: ScriptedOpenAI, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("OPENAI_BASE_URL", scripted_openai.base_url)
     for role in ("LITE", "PRIME"):
-        monkeypatch.setenv(f"PACKETGATE_{role}_ENABLE_THINKING", "false")  # so that answers come in pieces
+        monkeypatch.setenv(f"PACKETGATE_{role}_ENABLE_THINKING", "false")  # so that answers arrive in pieces
     (root := tmp_path / "root").mkdir()
     clock = Clock(tmp_path)
     config = clock.configure(tmp_path / "mcp.json")

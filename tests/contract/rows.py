@@ -51,7 +51,7 @@ class Row:
     settings: Mapping[str, Any] = field(default_factory=dict)
     policy: str = ""
     setup: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of `Setup`."""
+    """More fields of `Setup`."""
 
 
 def each(rows: Iterable[Row]) -> pytest.MarkDecorator:

@@ -74,7 +74,7 @@ async def test_an_approval_covers_no_recipient_that_nobody_named(door: str, tmp_
 
 
 @through(*GATES)
-async def test_an_approval_of_free_text_cannot_be_remembered_or_replaced(door: str, tmp_path: Path) -> None:
+async def test_a_grant_does_not_cover_free_text_and_cannot_be_given_for_it(door: str, tmp_path: Path) -> None:
     office = Office()
     async with open_door(door, office, Setup(tmp_path, WRITES, REMEMBERED)) as opened:
         await send(opened, answers=["always"])

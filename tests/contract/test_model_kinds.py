@@ -117,7 +117,7 @@ async def test_the_run_chooses_a_configurable_model(endpoint: ScriptedOpenAI, na
     assert {request["model"] for request in endpoint.requests} == {"scripted"}
 
 
-def test_none_is_no_model(tmp_path: Path):
+def test_none_means_no_model(tmp_path: Path):
     with create_router(None, [list_late_orders], root=tmp_path) as router:
         assert "A-17" in router.invoke("/functions.list_late_orders").answer
 

@@ -154,7 +154,7 @@ def test_every_form_of_a_decision_is_read(reply: Any, means: CallReply):
 
 
 def test_words_decide_all_calls_and_a_decision_decides_one():
-    """A front end that shows only the first call sends one decision: nobody saw the other calls."""
+    """A front end that shows only the first call sends one decision; the user did not see the other calls."""
     assert parse_replies("yes", 3) == [CallReply(Outcome.APPROVED)] * 3
     for reply in ({"type": "approve"}, [{"type": "approve"}], {"decisions": [{"type": "reject"}]}, ["yes"]):
         with pytest.raises(RequestError) as caught:

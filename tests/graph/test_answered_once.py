@@ -90,7 +90,7 @@ DOUBT = r"it was started at 20\d\d-\d\d-\d\d .* UTC, and it is not known whether
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("word", "runs"), [("yes", 1), ("no", 0)])
-async def test_the_journal_holds_both_runs_of_a_write_interrupted_by_a_crash(
+async def test_the_journal_contains_both_runs_of_a_write_interrupted_by_a_crash(
     settings: Settings, notebook: Notebook, word: str, runs: int
 ) -> None:
     journal = open_journal(settings)

@@ -1,4 +1,4 @@
-"""Failures of servers, calls and reviews are reported, and do not affect other calls; every status is reached."""
+"""Failures of servers, calls and reviews are reported, and do not affect other calls. The tests reach every status."""
 
 import sys
 from pathlib import Path

@@ -30,7 +30,7 @@ def hold(settings: Settings, taken: Event) -> None:
 
 
 @pytest.mark.slow
-async def test_a_killed_process_holds_no_lock(settings: Settings) -> None:
+async def test_a_kill_releases_the_lock(settings: Settings) -> None:
     taken = forking().Event()
     process = forking().Process(target=hold, args=(settings, taken))
     process.start()
@@ -65,7 +65,7 @@ async def test_a_lock_has_one_holder(settings: Settings) -> None:
     assert most == 1
 
 
-async def test_a_cancelled_waiter_holds_no_lock(settings: Settings) -> None:
+async def test_a_cancelled_waiter_releases_the_lock(settings: Settings) -> None:
     async with open_leases(settings) as mine, open_leases(settings) as theirs:
         for _ in range(20):
             waiting = asyncio.create_task(mine.is_taken("a"))

@@ -212,7 +212,7 @@ async def test_each_stage_starts_and_finishes_once(notebook: Notebook):
         assert read_event(as_a_server_sends_it) == event
 
 
-async def test_the_events_of_a_turn_hold_its_decisions_and_tokens(notebook: Notebook):
+async def test_the_events_of_a_turn_contain_its_decisions_and_tokens(notebook: Notebook):
     usage = TokenUsage(input_tokens=100, output_tokens=9, cached_tokens=1, thought_tokens=2)
     missing = call("notebook.sing").model_copy(update={"usage": usage, "is_fallback": True})
     async with session(scripted(missing, call(READ, name="a")), notebook) as talk:

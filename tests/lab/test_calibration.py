@@ -39,7 +39,7 @@ def test_no_curve_from_few_or_one_sided_answers(given: list[AnsweredCall]) -> No
     assert fit_curves(given).curves == {}
 
 
-def test_a_higher_confidence_never_becomes_the_lower_one() -> None:
+def test_a_curve_never_swaps_two_confidences() -> None:
     upside_down = [AnsweredCall(KIND, 0.9, False)] * 50 + [AnsweredCall(KIND, 0.1, True)] * 50
     curve = fit_curves(upside_down).curves[KIND]
     assert curve.at(0.9) >= curve.at(0.1)

@@ -20,7 +20,7 @@ def passport(*rows: CaseResult) -> Passport:
     return Passport(model="m", own_language=True, threshold=0.7, of=80, rows=rows, curves=fit_case_curves(rows))
 
 
-def test_an_overconfident_model_is_lowered():
+def test_the_confidence_of_an_overconfident_model_is_lowered():
     rows = [row(0.9, right=at % 2 == 0) for at in range(30)] + [row(0.3, right=False)] * 20
     found = passport(*rows)
     assert found.curves[KIND].at(0.9) < 0.65
@@ -28,7 +28,7 @@ def test_an_overconfident_model_is_lowered():
 
 
 @pytest.mark.parametrize("times", [1, 10])
-def test_an_underconfident_model_is_raised_in_part(times: int):
+def test_the_confidence_of_an_underconfident_model_is_raised_in_part(times: int):
     rows = [*[row(0.6, right=True)] * 22, *[row(0.55, right=True)] * 7, row(0.6, right=False)] * times
     curve = passport(*rows).curves[KIND]
     full_effect = curve.model_copy(update={"adds": 1.0})

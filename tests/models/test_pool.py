@@ -88,7 +88,7 @@ async def test_a_server_without_a_model_list_passes(
         ("reflex", f"llamacpp:{__file__}", "is not a GGUF model"),
     ],
 )
-async def test_check_names_what_is_missing(lite: str, prime: str, named: str, monkeypatch: pytest.MonkeyPatch):
+async def test_check_names_the_missing_part(lite: str, prime: str, named: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("GROQ_API_KEY", raising=False)
     monkeypatch.setenv("OLLAMA_HOST", f"127.0.0.1:{free_port()}")
     with pytest.raises(ModelError, match=named):

@@ -138,7 +138,7 @@ def test_every_mark_is_removed():
         assert (strip_markup(text).text, shown(markup, *text)[-1]) == ("B", "B"), text
 
 
-def test_a_quoted_end_mark_ends_no_call():
+def test_a_quoted_end_mark_does_not_end_a_call():
     text = 'A<tool_call>{"name": "x", "arguments": {"t": "</tool_call> B"}}</tool_call>C'
     assert strip_markup(text) == Cleaned("AC", 1)
 

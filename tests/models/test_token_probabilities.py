@@ -112,7 +112,7 @@ def test_calls_are_found_in_the_tokens_of_every_form(form: str, size: int):
         assert first is not None
 
 
-def test_calls_that_the_tokens_do_not_hold_are_not_measured():
+def test_calls_outside_the_tokens_are_not_measured():
     other = WrittenCall("fs.read", {"path": "b.txt"})
     tokens = listed('{"name": "fs.read", "arguments": {"path": "a.txt"}}')
     assert with_probabilities([other], answered(tokens)) == (other,)

@@ -148,7 +148,7 @@ OFFICE = Catalogue(
         ("list the planets", "stars.list_planets"),
     ],
 )
-def test_the_best_ranked_comes_first_whatever_access_was_detected(request_: str, best: str):
+def test_the_best_ranked_tool_comes_first_with_any_detected_access(request_: str, best: str):
     for access in Access:
         assert chosen_by(wanted(request_, access, size=4), OFFICE)[0].tool_name == best
 
@@ -215,7 +215,7 @@ def test_if_nothing_fits_the_next_palette_has_the_tools_without_room():
     assert {*names(after.entries)} & {*names(before.entries)} == {before.entries[0].tool_name}
 
 
-def test_a_note_says_that_only_tools_of_another_risk_fit():
+def test_a_note_states_that_only_tools_of_another_risk_fit():
     chosen = choose_palette(wanted("run a command", size=2), files_catalogue())
     assert names(chosen.entries)[0] == "shell.run_command"
     assert chosen.note == "nothing else fits this read request, so execute tools are offered"
@@ -256,7 +256,7 @@ def test_a_catalogue_that_fits_is_shown_whole_in_order_of_name():
         assert "whole" not in {one.reason for one in entries}
 
 
-def test_tools_that_were_offered_before_stay_in_full():
+def test_previously_offered_tools_are_shown_in_full():
     offered = ["notes.read_note_29", "gone.tool", "shell.run_command"]
     chosen = choose_palette(wanted(offered=offered), MANY)
     kept = {one.tool_name: (one.detail, one.reason) for one in chosen.entries[-2:]}
@@ -287,7 +287,7 @@ def test_the_order_of_the_catalogue_does_not_matter():
 
 
 def long_permanent(count: int, words: int) -> Catalogue:
-    """Return permanent tools with briefs of `words` words and longer texts, beside three that are not permanent."""
+    """Return permanent tools with briefs of `words` words and longer texts, and three tools that are not permanent."""
     text = f"{'word ' * words}. \n\nArgs:\n{'more ' * 300}"
     always = [a_tool(f"always.keep_{at}", text) for at in range(count)]
     files = files_catalogue().values()

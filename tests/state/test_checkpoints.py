@@ -44,7 +44,7 @@ def restored(value: Any, through: JsonPlusSerializer) -> Any:
 
 
 @pytest.mark.parametrize(("module", "name"), checkpoint_types())
-def test_every_type_is_restored_as_it_was(module: str, name: str):
+def test_every_type_is_restored_without_change(module: str, name: str):
     kind = getattr(import_module(module), name)
     assert (kind.__module__, kind.__name__) == (module, name)
     if name == "Section":

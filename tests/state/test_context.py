@@ -112,7 +112,7 @@ def test_restricted_settings_are_never_wider_than_the_base(
     assert {name: getattr(found, name) for name in found.model_fields_set} == left
 
 
-def test_every_setting_is_a_permission_or_is_known_to_be_none():
+def test_every_setting_is_classified_as_permission_or_not():
     how_well = {"selection_", "review_", "answer_", "palette_", "persona"}
     others = RoutingContext.model_fields.keys() - STRICTER.keys()
     assert [name for name in others if not name.startswith(tuple(how_well))] == []

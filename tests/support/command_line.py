@@ -34,7 +34,7 @@ class CommandLine:
 
         Args:
             given: its standard input.
-            stdout: where its output goes, if not into the outcome.
+            stdout: a file for its output, instead of the outcome.
         """
         process_in, feeding = os.pipe()
         with TemporaryFile() as out, TemporaryFile() as err:

@@ -148,7 +148,7 @@ async def escape() -> str:
     for name, attack in ATTACKS.items():
         try:
             worked[name] = attack()
-        except Exception:  # noqa: BLE001 - whatever stops an attack
+        except Exception:  # noqa: BLE001 - any error that stops an attack
             worked[name] = False
     return json.dumps(worked)
 

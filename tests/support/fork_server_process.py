@@ -116,7 +116,7 @@ if __name__ == "__main__":
     sys.argv[0] = sys.argv[2]
     sys.path[0] = str(Path(sys.argv[0]).parent)
     preload()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the intermediate processes
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for the intermediate processes
     serve(channel)
     from packetgate.connectors.command_line import main
 

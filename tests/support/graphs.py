@@ -133,7 +133,7 @@ async def session(
 
 
 async def run_once(deciders: Deciders, text: str, *servers: Notebook | Server, **context: Any) -> CognitionPacket:
-    """Run one turn without a checkpointer: nobody can be asked."""
+    """Run one turn without a checkpointer, so that no question can be asked."""
     async with McpHub([_connection(server) for server in servers], preferences=confirming_preferences()) as hub:
         graph = build_graph(deciders, hub).compile()
         given = TurnInput(messages=[HumanMessage(text)])

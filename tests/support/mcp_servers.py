@@ -110,7 +110,7 @@ class StdioServer(Folder):
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs; a zombie does not count as long as its parent collects it."""
+    """Return whether a process runs; a zombie does not count."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -121,5 +121,5 @@ def alive(pid: int) -> bool:
 async def until(happened: Callable[[], bool], within_s: float = 60.0) -> None:
     """Wait for an event in another process."""
     async with asyncio.timeout(within_s):
-        while not happened():  # noqa: ASYNC110 - nothing signals what another process does
+        while not happened():  # noqa: ASYNC110 - another process sends no event
             await asyncio.sleep(0.01)

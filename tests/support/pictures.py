@@ -1,4 +1,4 @@
-"""Small pictures, and checks of what was sent to a model."""
+"""Small pictures, and the pictures and texts of requests to a model."""
 
 import base64
 import struct

@@ -95,7 +95,7 @@ class Offering:
 
 
 def other_server() -> FastMCP:
-    """Return a server beside the tested one, for `other_answers`."""
+    """Return a second server, for `other_answers`."""
     return echoing("other")
 
 

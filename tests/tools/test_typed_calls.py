@@ -123,7 +123,7 @@ def test_an_error_names_the_parameter_and_a_correct_line(line: str, says: list[s
         ("ticket.why", {}, "/ticket.why"),
     ],
 )
-def test_a_call_is_rendered_as_it_would_be_typed(name: str, params: dict[str, Any], line: str):
+def test_a_call_is_rendered_as_a_user_types_it(name: str, params: dict[str, Any], line: str):
     assert render_call(name, params, SHOP) == line
 
 

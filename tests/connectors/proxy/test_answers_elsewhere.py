@@ -151,7 +151,7 @@ async def test_a_denied_call_does_not_run_and_an_unusable_answer_repeats_the_que
 
 
 @pytest.mark.slow
-async def test_a_decision_of_a_killed_proxy_can_run_here(cli: CommandLine, folder: Folder) -> None:
+async def test_a_decision_for_a_killed_proxy_can_run_here(cli: CommandLine, folder: Folder) -> None:
     with suppress(MCPError, ProcessLookupError):
         async with agent(cli) as one:
             _, proxy = await one.pids()

@@ -80,7 +80,7 @@ async def test_instructions_in_a_result_stay_text_and_their_address_is_flagged(
 FIT = ("get time", "get/it:now.or-never", "größe_lesen", "-", "x" * 128, "get.a.b", "call_read_tool", "set_context")
 
 
-async def test_tools_with_unusual_names_can_be_called_beside_meta_tools(tmp_path: Path) -> None:
+async def test_tools_with_unusual_names_can_be_called(tmp_path: Path) -> None:
     liar = Offering("liar")
     answers = {name: f"it is number {number}" for number, name in enumerate(FIT)}
     for name, answer in answers.items():

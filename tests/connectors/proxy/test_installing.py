@@ -126,7 +126,7 @@ def test_installing_changes_only_the_servers_of_a_settings_file(
     assert sum("was not moved" in line for line in lines) == len(stays)
 
 
-def test_the_tables_of_other_settings_and_their_comments_stay(tmp_path: Path) -> None:
+def test_other_tables_and_their_comments_are_unchanged(tmp_path: Path) -> None:
     place = settings_place("codex", tmp_path, "linux")
     place.file.parent.mkdir(parents=True)
     place.file.write_text(CODEX)

@@ -191,7 +191,7 @@ async def resolve(client: Client[Any], name: str, **arguments: Any) -> dict[str,
 
 
 def database() -> FastMCP[Any]:
-    """Return a server whose tool may read or change, as its SQL says."""
+    """Return a server whose tool reads or changes data, depending on its SQL."""
     server: FastMCP[Any] = FastMCP("base")
 
     @server.tool(annotations={"readOnlyHint": True, "openWorldHint": False})
@@ -248,7 +248,7 @@ async def test_a_client_must_declare_the_extension(tmp_path: Path):
         assert refused.value.error.code == MISSING_REQUIRED_CLIENT_CAPABILITY
 
 
-async def test_the_proxy_passes_on_what_a_trusted_server_resolves(tmp_path: Path):
+async def test_the_proxy_forwards_the_resolution_of_a_trusted_server(tmp_path: Path):
     offering, resolver = notes()
     async with resolving_client(tmp_path, in_process(offering.server, trusted=True)) as (client, _):
         (tool,) = [tool for tool in await client.list_tools() if tool.name == "notes__manage_notes"]

@@ -91,7 +91,7 @@ async def test_a_started_server_is_announced(slow: SlowServer, tmp_path: Path) -
             talk.changed.clear()
 
 
-async def test_the_first_list_is_answered_at_once_and_changed_once(slow: SlowServer, tmp_path: Path) -> None:
+async def test_the_first_list_is_immediate_and_changes_once(slow: SlowServer, tmp_path: Path) -> None:
     later = SlowServer("later")
     second = Connection(ServerConfig("later", {}), lambda: FastMCPTransport(later.server))
     async with proxy_client(tmp_path, slow.connection(), second, other_server(), patience_s=None) as talk:
@@ -110,9 +110,7 @@ async def test_the_first_list_is_answered_at_once_and_changed_once(slow: SlowSer
 
 
 @pytest.mark.parametrize("now", ["same", "changed", "gone", "failed"])
-async def test_a_starting_server_is_listed_as_it_was_at_its_last_start(
-    slow: SlowServer, tmp_path: Path, now: str
-) -> None:
+async def test_a_starting_server_has_the_list_of_its_last_start(slow: SlowServer, tmp_path: Path, now: str) -> None:
     slow.may_start.set()
     async with proxy_client(tmp_path, slow.connection(tmp_path)) as talk:
         assert "slow__get_it" in await talk.names()

@@ -16,7 +16,7 @@ CALLS = [("files.read", {"path": 'a "b".txt'}), ("clock.now", {})]
 
 
 def syntax(call: str, before: str = "", between: str = "", after: str = "") -> CallSyntax | None:
-    """Return the syntax of a template that writes each call as `call` says."""
+    """Return the syntax of a template that writes each call in the form `call`."""
     environment = ImmutableSandboxedEnvironment()
     environment.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
     template = environment.from_string(

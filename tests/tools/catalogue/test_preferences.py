@@ -85,7 +85,7 @@ def test_a_later_pattern_overrides_an_earlier():
     assert catalogue["shell.run_command"] == files_catalogue()["shell.run_command"]
 
 
-def test_external_can_only_widen_what_a_known_tool_reaches():
+def test_external_can_only_widen_the_reach_of_a_known_tool():
     def reach(external: bool | None, outward: bool | None) -> bool | None:
         preferences = Preferences(tools={"*": ToolPreference(external=external)})
         return preferences.apply(replace(SPECS[0], outward=outward)).outward

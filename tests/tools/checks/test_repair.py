@@ -192,7 +192,7 @@ def test_a_value_without_a_type_is_read_by_the_schema(schema: dict[str, Any], re
         ({"type": "array", "items": {"type": "string"}}, [None], {"value": [None]}),
     ],
 )  # fmt: skip
-def test_a_value_that_stands_for_none_is_left_out(schema: dict[str, Any], sent: Any, kept: dict[str, Any]):
+def test_a_value_that_means_none_is_omitted(schema: dict[str, Any], sent: Any, kept: dict[str, Any]):
     catalogue = Catalogue([a_tool("a.b", value=schema)])
     assert repair_call("a.b", {"value": sent}, catalogue, words="set it to null").params == kept
 

@@ -54,7 +54,7 @@ def test_a_tool_off_the_palette_is_refused(name: str, problem: str, named: str):
         ({**WRITE, "mode": "x" * 100_000}, "invalid_value", "`mode`"),
     ],
 )
-def test_a_problem_names_the_parameter_and_what_the_tool_takes(params: dict[str, Any], problem: str, named: str):
+def test_a_problem_names_the_parameter_and_the_tools_parameters(params: dict[str, Any], problem: str, named: str):
     (found,) = check_call("files.write_file", params, OFFERED, FILES)
     assert (found.tool_name, found.problem) == ("files.write_file", problem)
     assert named in found.message

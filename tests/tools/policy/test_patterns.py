@@ -32,7 +32,7 @@ LONG = "x" * 10_000
         (LONG, "**"),
     ],
 )
-def test_values_that_fit(value: Any, pattern: str):
+def test_fitting_values_match(value: Any, pattern: str):
     assert fits(value, pattern)
     assert may_fit(value, pattern)
 
@@ -62,7 +62,7 @@ def test_values_that_fit(value: Any, pattern: str):
         (None, ""),
     ],
 )
-def test_values_that_do_not_fit(value: Any, pattern: str):
+def test_other_values_do_not_match(value: Any, pattern: str):
     assert not fits(value, pattern)
 
 

@@ -40,7 +40,7 @@ def test_the_strictest_rule_decides_in_any_order():
         ({}, PARAMS, True),
     ],
 )
-def test_an_allow_rule_matches_only_what_it_names(arguments: Any, params: Any, holds: bool):
+def test_an_allow_rule_matches_only_named_arguments(arguments: Any, params: Any, holds: bool):
     assert rule("allow", arguments=arguments).matches(params, KNOWN) is holds
 
 

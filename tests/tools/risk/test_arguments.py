@@ -269,7 +269,7 @@ def test_harmless_arguments_do_not_raise_a_read(params: dict[str, Any]):
         ("xxd", ["-r", "a", "b"], False),
     ],
 )
-def test_a_known_program_does_only_what_its_reads_do(tool: str, arguments: list[str] | str, reads: bool):
+def test_only_known_commands_of_a_program_are_reads(tool: str, arguments: list[str] | str, reads: bool):
     schema = {"type": "object", "properties": {"args": {}}}
     listed = Tool(name=tool, input_schema=schema, annotations=ToolAnnotations(read_only_hint=True))
     assert (judge_call(spec_of("any", listed, trusted=True), {"args": arguments}).risk is Risk.READ) is reads

@@ -67,7 +67,7 @@ def test_folder_arguments_default_to_the_servers_folder(
 
 
 @pytest.mark.parametrize("odd", [{}, {"required": "path"}, {"properties": [], "required": ["repo_path"]}])
-def test_a_broken_schema_stays_as_it_is(odd: dict[str, Any]):
+def test_a_broken_schema_is_unchanged(odd: dict[str, Any]):
     assert default_arguments("git_status", odd, NAMED, reads=True) == {}
     assert without_default_arguments(odd, {}, NAMED) is odd
 

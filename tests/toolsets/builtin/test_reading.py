@@ -22,7 +22,7 @@ UNCHANGED = ("one\ntwo\n", "no newline at the end", "grüße ☃\n", "\r\nwindow
         (b"x\n" * 2001, {}, "x\n" * 2000 + "[lines 1 to 2000 of 2,001 lines in a.txt; read on with first_line=2001]"),
     ],
 )  # fmt: skip
-async def test_a_file_is_read_and_a_cut_says_how_to_read_on(succeed, folder, data, wanted, output):
+async def test_a_file_is_read_and_a_cut_names_the_next_call(succeed, folder, data, wanted, output):
     (folder / "a.txt").write_bytes(data)
     assert await succeed("ai.read", path="a.txt", **wanted) == output
 

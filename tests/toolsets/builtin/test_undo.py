@@ -1,4 +1,4 @@
-"""Changes of files are undone exactly, or refused; also after kills and beside other processes and sessions."""
+"""Changes of files are undone exactly, or the undo is refused, also after kills and with other processes."""
 
 import asyncio
 import os

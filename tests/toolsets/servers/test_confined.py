@@ -1,4 +1,4 @@
-"""Servers in the sandbox: what works, and what does not."""
+"""Servers in the sandbox: attacks fail, and normal work is possible."""
 
 import json
 import os
@@ -212,7 +212,7 @@ async def test_a_path_with_a_detour_opens_no_hidden_folder(
     assert [path.read_text() for path in hidden] == ["SECRET"] * len(hidden)
 
 
-async def test_a_program_beside_the_server_is_found_and_its_folder_is_not_the_data_folder(home: Path, work: Path):
+async def test_a_program_next_to_the_server_is_found_and_its_folder_is_not_the_data_folder(home: Path, work: Path):
     (work / "run").write_text(f"#!{sys.executable}\n{SAVING}")
     (work / "run").chmod(0o755)
     async with sandboxed(data_of(home), "./run") as hub:
