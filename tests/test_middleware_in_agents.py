@@ -207,7 +207,7 @@ class RunTime(AgentMiddleware[Any, Any, Any]):
 
 
 class WithTool(AgentMiddleware[Any, Any, Any]):
-    """Brings a tool."""
+    """Adds a fixed tool."""
 
     def __init__(self, tool: BaseTool) -> None:
         super().__init__()

@@ -483,7 +483,7 @@ async def test_two_routers_of_one_parent_answer_the_last_message_of_the_user(aft
 
 @pytest.mark.reflex
 @pytest.mark.parametrize("output_mode", ["last_message", "full_history"])
-async def test_two_routers_under_langgraph_supervisor(output_mode: Any, shop: Shop):
+async def test_two_routers_work_under_langgraph_supervisor(output_mode: Any, shop: Shop):
     from langgraph_supervisor import create_supervisor
 
     @reads

@@ -18,7 +18,7 @@ BROWSER = (
 """A stand-in for a browser: a program that runs until the login is done."""
 
 
-async def test_login_doctor_and_logout(cli: CommandLine) -> None:
+async def test_a_login_works_until_logout_and_doctor_shows_its_state(cli: CommandLine) -> None:
     async with guarded_server() as guarded:
         (cli.folder / "mcp.json").write_text(
             json.dumps({"mcpServers": {"notes": {"url": guarded.url, "auth": "oauth"}, "it": {"command": "it"}}})
@@ -52,7 +52,7 @@ async def test_login_doctor_and_logout(cli: CommandLine) -> None:
         ("it", "server 'it' needs no login: its entry has a"),
     ],
 )
-def test_a_server_without_a_login(cli: CommandLine, server: str, error: str) -> None:
+def test_a_server_that_needs_no_login_is_an_error(cli: CommandLine, server: str, error: str) -> None:
     (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"it": {"command": "it"}}}))
     for command in ("login", "logout"):
         done = cli.run(command, server)

@@ -93,7 +93,7 @@ def test_random_weights_write_nothing(cli: CommandLine, tiny_gguf: Path) -> None
     assert packet.metrics.token_usage["select_tool"].output_tokens
 
 
-def test_search_by_embeddings(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+def test_search_uses_embeddings(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     url = scripted_openai.base_url
     request = "Use embedding.query to search for milk"
     done = cli.run("ask", request, PACKETGATE_EMBEDDINGS="openai:vectors", OPENAI_BASE_URL=url)

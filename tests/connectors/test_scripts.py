@@ -66,7 +66,7 @@ def test_an_unwritable_history_does_not_end_the_chat(tmp_path: Path) -> None:
     assert type(_history(tmp_path / "file" / "history")).__name__ == "InMemoryHistory"
 
 
-def test_version_and_the_nearest_command(cli: CommandLine) -> None:
+def test_the_version_is_printed_and_the_nearest_command_is_suggested(cli: CommandLine) -> None:
     assert cli.run("--version").out == f"packetgate {version('packetgate')}\n"
     done = cli.run("aks", "Hello")
     assert (done.status, "'ask'" in done.err) == (2, True)

@@ -85,7 +85,7 @@ def test_a_call_that_the_decider_checked_is_checked_again(name: str):
         (READ, packet("Read a.txt", done("files.list_directory", path="a.txt")), "call"),
     ],
 )
-def test_the_outcome_of_a_selection(selection: Selection, given: CognitionPacket, outcome: str):
+def test_each_selection_has_its_outcome(selection: Selection, given: CognitionPacket, outcome: str):
     routing = settled(selection, given)
     assert routing.outcome == outcome
     assert bool(routing.calls) is (outcome == "call")

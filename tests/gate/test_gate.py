@@ -87,7 +87,7 @@ async def answered(gate: Gate, call: ToolCall, reply: Any = "yes", facts: Facts 
         (1.00, FLAGGED_READ, False, {}, S.SKIPPED),
     ],
 )
-async def test_the_status_of_a_judged_call(
+async def test_a_judged_call_has_the_status_of_its_verdict(
     confidence: float, call: ToolCall, can_ask: bool, context: dict[str, Any], status: ToolExecutionStatus
 ):
     facts = known(RoutingContext(**context), can_ask=can_ask)

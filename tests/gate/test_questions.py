@@ -58,7 +58,7 @@ def test_an_approval_suits_both_front_ends():
     ]
 
 
-def test_the_payload_of_a_question_for_text():
+def test_a_question_for_text_offers_a_text_reply():
     shown = text_payload("Which file?", OpenQuestion(expires_at=AT))
     assert (shown["kind"], shown["question"]) == ("question", "Which file?")
     assert "problem" not in shown

@@ -45,7 +45,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.uri[:40]} {case.result}"[:80])
-def test_options_and_their_errors(case: Case, monkeypatch: pytest.MonkeyPatch):
+def test_options_have_a_precedence_and_errors_name_them(case: Case, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     for name, value in case.variables.items():
         monkeypatch.setenv(f"PACKETGATE_{name}", value)

@@ -1,4 +1,4 @@
-"""Which tools are on a palette, in which order, how they are shown, and why."""
+"""The tools on a palette: their selection, order, detail and reasons."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -95,7 +95,7 @@ def test_the_number_of_recent_tools_is_a_setting_by_kind(kind: str, most: int):
     assert [*chosen_with({}, recent=READS[:9], size=20).values()].count("recent") == 6
 
 
-def test_permanent_tools_by_kind_of_conversation_and_by_user():
+def test_permanent_tools_depend_on_kind_of_conversation_and_user():
     preferences = {
         "permanent": ["files.read_file"],
         "contexts": {"code": {"permanent": ["shell.*"]}},

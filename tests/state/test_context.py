@@ -6,7 +6,7 @@ from packetgate.state.context import NO_TOOLS, STRICTER, RoutingContext, interse
 from packetgate.state.errors import ConfigError
 
 
-def test_defaults():
+def test_the_defaults_are_the_documented_values():
     context = routing_context(None)
     assert context == RoutingContext() == routing_context({})
     assert (context.selection_temperature, context.selection_top_p, context.selection_max_tokens) == (0.15, 0.9, 500)
@@ -81,7 +81,7 @@ def test_every_setting_has_a_description():
         (("[ab]",), ("*b]",), NO_TOOLS),
     ],
 )
-def test_intersection_of_two_allow_lists(some: tuple[str, ...], others: tuple[str, ...], both: tuple[str, ...]):
+def test_an_intersection_allows_what_both_allow(some: tuple[str, ...], others: tuple[str, ...], both: tuple[str, ...]):
     assert intersect_patterns(some, others) == both
 
 

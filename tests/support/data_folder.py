@@ -1,4 +1,4 @@
-"""The public data sets, if available: in `PACKETGATE_DATA`, or in `shared/data/routing` beside the checkout."""
+"""The public data sets, if available, in `PACKETGATE_DATA` or in `shared/data/routing` next to the checkout."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""An MCP server that tries to leave its sandbox; its tool returns, by attack, whether the attack worked, as JSON."""
+"""An MCP server that tries to leave its sandbox. Its tool returns the success of each attack as JSON."""
 
 import ctypes
 import json

@@ -17,7 +17,7 @@ _BEFORE = {"export"}
 
 
 def code_of(page: Path) -> Iterator[str]:
-    """Yield each piece of inline code, and each line of the fenced blocks."""
+    """Yield each piece of a page's inline code, and each line of its fenced blocks."""
     for token in _MARKDOWN.parse(page.read_text()):
         if token.type == "fence":
             yield from token.content.splitlines()
@@ -27,7 +27,7 @@ def code_of(page: Path) -> Iterator[str]:
 
 
 def links_of(page: Path) -> Iterator[str]:
-    """Yield the targets of its links and images."""
+    """Yield the targets of a page's links and images."""
     for token in _MARKDOWN.parse(page.read_text()):
         for child in token.children or ():
             if child.type in {"link_open", "image"}:
@@ -35,7 +35,7 @@ def links_of(page: Path) -> Iterator[str]:
 
 
 def anchors_of(page: Path) -> set[str]:
-    """Return the anchors of its headings."""
+    """Return the anchors of a page's headings."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

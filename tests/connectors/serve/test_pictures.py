@@ -1,4 +1,4 @@
-"""Pictures and files in the parts of a message, as the official client sends them."""
+"""Pictures and files in content parts, as the official client sends them."""
 
 from typing import Any
 

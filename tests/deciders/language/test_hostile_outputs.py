@@ -194,7 +194,7 @@ def each(rows: list[Any]) -> pytest.MarkDecorator:
 
 
 @each(ACCEPTED)
-async def test_accepted_selections(text: str, expected: Outcome):
+async def test_unambiguous_selections_are_accepted(text: str, expected: Outcome):
     model = Writer(text, READ)
     selection = await select(model)
     assert outcome(settled(selection)) == expected
@@ -203,7 +203,7 @@ async def test_accepted_selections(text: str, expected: Outcome):
 
 @pytest.mark.reflex
 @each(REJECTED)
-async def test_rejected_selections(text: str, expected: Outcome):
+async def test_unusable_selections_are_corrected_or_replaced(text: str, expected: Outcome):
     """After one invalid output the model corrects it; after two, `reflex` decides."""
     repaired = await select(Writer(text, READ))
     assert outcome(settled(repaired)) == outcome(settled(await select(Writer(READ))))

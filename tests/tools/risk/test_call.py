@@ -71,7 +71,7 @@ UNCONFIRMED = tool("search", "Search notes.", query=TEXT)
         ("", X),
     ],
 )
-def test_the_risk_of_sql(sql: str, risk: Risk):
+def test_sql_statements_have_a_risk(sql: str, risk: Risk):
     assert risk_of_sql(sql)[0] is risk
 
 

@@ -17,7 +17,7 @@ from packetgate.tools.text.hosts import fits_host, host_in
         ("localhost", "localhost"),
     ],
 )
-def test_the_host_of_an_address(address: str, host: str):
+def test_an_address_has_one_host_for_every_program(address: str, host: str):
     assert host_in(address) == host
 
 

@@ -32,7 +32,7 @@ def test_small_talk_is_recognised(text: str):
         ("", ["help me find notes.txt", "thanks for `ls`", "list tools", "who is Ana?", "say bye to Omar", ""]),
     ],
 )
-def test_kinds_of_small_talk(kind: str, texts: list[str]):
+def test_small_talk_has_a_kind(kind: str, texts: list[str]):
     assert {text: talk_in(text) for text in texts} == dict.fromkeys(texts, kind)
 
 
@@ -101,5 +101,5 @@ def test_paths_urls_and_texts_are_found(text: str, kind: str, found: object):
         *(("Read how to delete a file", Access.READ), ("Read 'delete everything'", Access.READ)),
     ],
 )
-def test_the_access_of_a_request(text: str, access: Access):
+def test_a_request_has_an_access(text: str, access: Access):
     assert access_of(text) is access

@@ -23,7 +23,7 @@ def test_a_verb_has_one_kind():
     ("word", "kind"),
     [("get", "reads"), ("Delete", "changes"), ("exec", "runs"), ("search", "reads?"), ("email", "either"), ("x", "")],
 )
-def test_the_kind_of_a_verb(word: str, kind: str):
+def test_a_verb_has_the_kind_of_its_list(word: str, kind: str):
     assert verb_kind(word) == kind
 
 

@@ -62,7 +62,7 @@ def files(folder):
     ],
     ids=str,
 )
-async def test_names_sizes_dates_and_limits(call, files, tool, arguments, found):
+async def test_lists_are_filtered_by_name_size_date_and_limit(call, files, tool, arguments, found):
     dates = {key: f"{day(arguments[key]):%Y-%m-%d}" for key in ("changed_before", "changed_after") if key in arguments}
     result = await call(f"ai.{tool}", **arguments | dates)
     assert result.success, result.error

@@ -66,7 +66,7 @@ async def test_trust_decides_about_dry_runs_and_annotations():
         assert catalogue["a.frobnicate"].risk is (Risk.READ if trusted else Risk.WRITE)
 
 
-async def test_tags_and_open_world_hints():
+async def test_tags_and_open_world_hints_are_read():
     server = echoing("a")
     for name, described in {
         "odd": {"meta": {"tags": "garden"}},

@@ -238,7 +238,7 @@ async def _hang(guarded: Guarded) -> None:
         (_hang, "its login was not refreshed: no answer within 0.5 s", True),
     ],
 )
-async def test_a_login_that_cannot_be_refreshed(
+async def test_a_login_that_cannot_be_refreshed_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Any, text: str, is_kept: bool
 ):
     assert AUTHORIZATION_TIMEOUT_S > 1
@@ -294,7 +294,7 @@ async def test_a_login_is_kept_in_a_keyring_that_works(tmp_path: Path, monkeypat
         ({"auth": "oauth", "url": "https://${NO_SUCH_VARIABLE}/mcp"}, None),
     ],
 )
-def test_the_state_without_a_login(tmp_path: Path, entry: dict[str, Any], state: str | None):
+def test_the_state_without_a_login_is_reported(tmp_path: Path, entry: dict[str, Any], state: str | None):
     config = ServerConfig("notes", read_server_entry({"url": "https://example.org/mcp", **entry}).fields)
     assert [found.text for found in login_states([config], tmp_path)] == ([state] if state else [])
 
@@ -307,7 +307,7 @@ def test_a_wrong_oauth_entry_is_refused(oauth: object):
         read_server_entry({"url": "https://example.org/mcp", "oauth": oauth})
 
 
-async def test_an_access_token_that_expired_without_a_refresh_token(tmp_path: Path):
+async def test_an_expired_access_token_without_a_refresh_token_needs_a_login(tmp_path: Path):
     async with guarded_server() as guarded:
         config = config_of(guarded)
         await log_in(config, tmp_path / "logins", guarded.browse)
@@ -324,7 +324,7 @@ async def test_an_access_token_that_expired_without_a_refresh_token(tmp_path: Pa
             assert problem(hub) == "it needs a login: run `packetgate login notes`"
 
 
-async def test_a_server_without_a_login(tmp_path: Path):
+async def test_a_server_that_needs_no_login_is_an_error(tmp_path: Path):
     from support.mcp_servers import echoing, serving
 
     async with serving(echoing("open").http_app(path="/mcp")) as address:
