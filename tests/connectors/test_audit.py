@@ -11,7 +11,7 @@ from packetgate.graph.journal import JournalRow
 
 
 @pytest.fixture
-def kept(cli: CommandLine) -> CommandLine:
+def audited_session(cli: CommandLine) -> CommandLine:
     """A session with a read, a write that was approved, and one that was denied."""
     assert cli.run("ask", "Read plan.txt", "--session", "s").status == 0
     for answer in ("yes", "no"):
@@ -20,9 +20,9 @@ def kept(cli: CommandLine) -> CommandLine:
     return cli
 
 
-def test_entries_are_printed_by_turn(kept: CommandLine) -> None:
-    assert kept.run("ask", "Hello", "--session", "other").status == 0
-    done = kept.run("audit", "--session", "s")
+def test_entries_are_printed_by_turn(audited_session: CommandLine) -> None:
+    assert audited_session.run("ask", "Hello", "--session", "other").status == 0
+    done = audited_session.run("audit", "--session", "s")
     assert (done.status, done.err) == (0, "")
     turns = done.out.strip().split("\n\n")
     assert [turn.splitlines()[0].split(",")[0] for turn in turns] == ["session s"] * 3
@@ -41,8 +41,8 @@ def test_entries_are_printed_by_turn(kept: CommandLine) -> None:
     assert no[-1].startswith("denied by the user: ai.write (question")
 
 
-def test_the_export_is_complete(kept: CommandLine) -> None:
-    lines = kept.run("audit", "--json").out.splitlines()
+def test_the_export_is_complete(audited_session: CommandLine) -> None:
+    lines = audited_session.run("audit", "--json").out.splitlines()
     rows = [JournalRow(**json.loads(line)) for line in lines]
     assert [row.seq for row in rows] == [*range(1, len(rows) + 1)]
     assert {"turn_opened", "call_proposed", "call_reviewed", "question_asked", "call_approved", "call_denied",

@@ -157,7 +157,7 @@ async def finished(settings: Settings, session: str, hotel: Hotel, room: str, te
 
 
 FINISHED, ASKED, REFUSED = 0, 3, 4
-"""Exit statuses of processes that answer: the turn ended, it asks again, or the answer came too late."""
+"""Exit statuses of answering processes: the turn ended, the question was repeated, or the answer was too late."""
 
 
 async def race(settings: Settings, session: str, *values: str) -> list[int]:

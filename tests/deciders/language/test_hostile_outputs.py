@@ -48,7 +48,7 @@ def own(tool: str, **arguments: Any) -> str:
 
 PLAIN_READ, PLAIN_DELETE = plain("files.read_file", path="b.txt"), plain("files.delete_file", path="b.txt")
 READ, DELETE = marked(PLAIN_READ), marked(PLAIN_DELETE)
-"""The expected answer of most rows, while the request names another file; and a text that is not the answer."""
+"""`READ` is the expected answer of most rows; the request names another file. `DELETE` is not the answer."""
 PLAIN_LIST = plain("files.list_directory", path="d")
 READS = calling(("files.read_file", {"path": "b.txt"}))
 READS_AND_LISTS = calling(("files.read_file", {"path": "b.txt"}), ("files.list_directory", {"path": "d"}))

@@ -150,7 +150,7 @@ def test_a_reported_version_that_is_not_the_packages_is_ignored(labelled: str, r
     assert not known.confirmation(LaunchedPackage(NAME, "1.5"), reported, "look", SCHEMA)
 
 
-def test_a_call_without_the_parameters_that_change_something_reads() -> None:
+def test_a_call_without_its_changing_parameters_is_a_read() -> None:
     label = ToolLabel(digest="d", risk=Risk.WRITE, why="saves if a path is given", read_without=("filename",))
     tool = Tool(name="snapshot", inputSchema={"type": "object", "properties": {"filename": {}, "depth": {}}})
     spec = spec_of("browser", tool, trusted=False, confirmation=Confirmation(label, 7))
