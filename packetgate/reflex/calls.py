@@ -294,11 +294,14 @@ def request_to_judge(call: ToolCall, packet: CognitionPacket, catalogue: Catalog
 
 def words_to_judge(packet: CognitionPacket, catalogue: Catalogue) -> str:
     """Return the words that a call must follow: the current step without a reply at its beginning, and the answers."""
-    step = current_step(packet, catalogue)
+    return "\n".join([without_verdict(current_step(packet, catalogue)), *read_request(packet, catalogue).answers])
+
+
+def without_verdict(step: str) -> str:
+    """Return a step without a reply at its beginning, such as `never mind,`."""
     lead = _LEAD.match(step)
-    if lead and parse_words(lead[1]).outcome is not ApprovalOutcome.ANSWERED:
-        step = step[lead.end() :]
-    return "\n".join([step, *read_request(packet, catalogue).answers])
+    is_verdict = lead and parse_words(lead[1]).outcome is not ApprovalOutcome.ANSWERED
+    return step[lead.end() :] if lead and is_verdict else step
 
 
 def call_signals(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallSignals:

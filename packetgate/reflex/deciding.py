@@ -13,6 +13,7 @@ from packetgate.reflex.calls import (
     calibrated_selection,
     log_probability,
     select,
+    without_verdict,
 )
 from packetgate.reflex.fit import (
     MIN_TOOL_PROBABILITY,
@@ -95,7 +96,7 @@ def _doubts_about(part: str, fits: Sequence[Fit]) -> Iterator[str]:
         yield f"uncertain arguments: {', '.join(f'`{name}`' for name in names)}"
     signals = best.call_signals(
         log_probability(arguments), len(filling.params), len(unused_values(part, best.fillings))
-    )._replace(right=right_log_odds(part, best.spec, filling.params))
+    )._replace(right=right_log_odds(without_verdict(part), best.spec, filling.params))
     probability = reflex_call_probability(signals)
     if len(best.fillings) == 1 and probability < DOUBTED:
         yield f"`{best.spec.name}` is meant with a probability of only {probability:.2f}"

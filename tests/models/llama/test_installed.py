@@ -17,6 +17,6 @@ def test_without_a_compiler_the_error_names_servers(
     monkeypatch.setenv("PATH", str(tmp_path))
     if has_compiler:
         (tmp_path / "g++").touch(mode=0o755)
-    with pytest.raises(ModelError, match="pip install '.\\[local\\]'") as raised:
+    with pytest.raises(ModelError, match=r"pip install '\.\[local\]'") as raised:
         check_installed()
     assert ("llama-server:NAME" in str(raised.value)) is not has_compiler
