@@ -1,11 +1,13 @@
 """The command line at a real terminal: questions, replies, chat."""
 
+import json
+
 import pexpect
 import pytest
 from support.command_line import CommandLine
 from support.plain_server import configure, entry
 from support.prompts import NO_TOOL
-from support.scripted_openai import ScriptedOpenAI
+from support.scripted_openai import ScriptedOpenAI, verdict
 from support.scripted_replies import Stall
 from support.terminals import KEYS, chatting, ended, printed, terminal
 
@@ -56,9 +58,19 @@ def test_a_write_shows_its_difference(cli: CommandLine) -> None:
     assert (cli.folder / "plan.txt").read_text() == "one\ntwo\x1b[2J\n"
 
 
-def test_enter_accepts_a_doubtful_read_and_nothing_else(cli: CommandLine) -> None:
-    with chatting(cli, "--allow-writes") as child:
-        child.sendline("what is on my shopping list?")
+def test_enter_accepts_a_doubtful_read_and_nothing_else(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+    read, write = (
+        json.dumps({"action": "call", "calls": [{"tool": tool, "params": params}], "complete": True})
+        for tool, params in (
+            ("ai.read", {"path": "plan.txt"}),
+            ("ai.write", {"path": "notes.txt", "content": "hello"}),
+        )
+    )
+    scripted_openai.script(read, "No list.", write, "Nothing was written.")
+    scripted_openai.verdict = verdict(0.3)
+    model = {"OPENAI_BASE_URL": scripted_openai.base_url, "NO_PROXY": "127.0.0.1"}
+    with chatting(cli, "--allow-writes", "--lite", "openai:scripted", **model) as child:
+        child.sendline("list the plan")
         child.expect("May this read run")
         child.expect("or Enter")
         child.sendline("")

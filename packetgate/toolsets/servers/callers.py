@@ -52,19 +52,6 @@ Ask = Callable[[Question], Awaitable[InputResponse]]
 """Callback that puts a server's question to the client. Raises MCPError or ValidationError without a usable answer."""
 
 
-@dataclass
-class ClientAbilities:
-    """What servers with one session for all clients are told about the clients, when the session opens."""
-
-    passed: dict[str, Any] = field(default_factory=dict)
-    """The capabilities that pass, as MCP writes them."""
-    use_handshake: bool | None = None
-    """Whether the first client opened a session, as in protocols before 2026-07-28; None without a client.
-
-    Some servers can ask only in such a session, others only without.
-    """
-
-
 def passed_capabilities(declared: ClientCapabilities | None) -> dict[str, Any]:
     """Return those of a client's capabilities that servers may use."""
     kinds = {"elicitation", "sampling"}

@@ -16,8 +16,7 @@ from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.catalogue.toolbox import judged_definition
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.toolsets.servers.callers import ClientAbilities
-from packetgate.toolsets.servers.server import Server
+from packetgate.toolsets.servers.server import ClientAbilities, Server
 
 if TYPE_CHECKING:
     from fastmcp import Client

@@ -2,16 +2,29 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from packetgate.state.routing import ToolResult
 from packetgate.state.sections import ServerHealth
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.toolsets.servers.callers import ClientAbilities
 
 if TYPE_CHECKING:
     from fastmcp import Client
+
+
+@dataclass
+class ClientAbilities:
+    """What servers with one session for all clients are told about the clients, when the session opens."""
+
+    passed: dict[str, Any] = field(default_factory=dict)
+    """The capabilities that pass, as MCP writes them."""
+    use_handshake: bool | None = None
+    """Whether the first client opened a session, as in protocols before 2026-07-28; None without a client.
+
+    Some servers can ask only in such a session, others only without.
+    """
 
 
 class Server:
