@@ -23,7 +23,7 @@ from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.text.passages import nearest_passages
-from packetgate.tools.text.reading import TALK_REPLIES, is_small_talk, mentions_in, talk_in, unquoted_words
+from packetgate.tools.text.reading import ABOUT_TOOLS, TALK_REPLIES, is_small_talk, mentions_in, talk_in, unquoted_words
 from packetgate.tools.text.verbs import KNOWN_VERBS
 from packetgate.tools.text.words import words_of
 from packetgate.tools.typed_calls import command_names
@@ -163,7 +163,7 @@ def answer_without_tools(request: str, catalogue: Catalogue, no_match: str, hint
     talk = talk_in(request)
     if talk in TALK_REPLIES:
         return TALK_REPLIES[talk]
-    if talk in {"help", "about"}:
+    if talk in ABOUT_TOOLS:
         return _what_it_can_do(catalogue, hints)
     if talk:
         tools = f" Some of them: {', '.join([*catalogue][:LISTED])}." if catalogue else ""
@@ -185,7 +185,8 @@ def _what_it_can_do(catalogue: Catalogue, hints: SwitchHints) -> str:
     """Return what the tools do, with an example, and how to allow more."""
     if not catalogue:
         return f"I am Packetgate: I route requests to tools. No tools are connected: {hints.tools}."
-    shown = [catalogue[name] for name in catalogue.interleaved_names[:LISTED]]
+    tools = [catalogue[name] for name in catalogue.interleaved_names]
+    shown = sorted(tools, key=lambda spec: spec.risk is not Risk.READ)[:LISTED]
     lines = [f"- {spec.name}: {shorten(spec.brief.partition('. ')[0].rstrip('.'), 100)}" for spec in shown]
     more = f"\n- and {len(catalogue) - len(shown)} more" if len(catalogue) > len(shown) else ""
     example = next((spec for spec in shown if not spec.required), shown[0])
@@ -193,8 +194,8 @@ def _what_it_can_do(catalogue: Catalogue, hints: SwitchHints) -> str:
     return (
         "I am Packetgate: I route requests to tools, and ask before anything changes. "
         f"Some of my {len(catalogue)} tools:\n" + "\n".join(lines) + f"{more}\n\n"
-        f"Say what you want in plain words, such as `read README.md`, or type a call, such as `{call}`. "
-        f"Tools that change things: {hints.write}. Commands: {hints.execute}."
+        f"Say what you want in plain words, such as `read README.md`, or type a call, such as `{call}`; `/help` lists "
+        f"them. Tools that change things: {hints.write}. Commands: {hints.execute}."
     )
 
 

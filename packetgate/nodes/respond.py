@@ -11,6 +11,7 @@ from packetgate.state.packet import MODEL_TEXT, CognitionPacket, PacketUpdate
 from packetgate.state.printing import shorten
 from packetgate.state.sections import PacketState, Response, Status
 from packetgate.tools.catalogue.toolbox import Toolbox
+from packetgate.tools.text.reading import ABOUT_TOOLS, talk_in
 
 _STAGE = "respond"
 _MAX_REASON_CHARS = 300
@@ -28,7 +29,10 @@ async def respond(
         answer = Answer(text=command.text, decided_by="reflex")
     else:
         decider = respond_plainly if command else decider
-        answer = await decider(packet, toolbox.last_catalogue, packet.governance.settings)
+        settings = packet.governance.settings
+        asks_about_tools = settings.enabled and talk_in(packet.content.original_prompt) in ABOUT_TOOLS
+        catalogue = await toolbox.catalogue() if asks_about_tools else toolbox.last_catalogue
+        answer = await decider(packet, catalogue, settings)
     text, violations = answer.text, 0
     if answer.decided_by == "model":
         from packetgate.models.echoes import ONLY_ECHOES, without_echoes

@@ -34,6 +34,13 @@ def test_the_trace_is_shown_on_request(cli: CommandLine) -> None:
     assert "chosen by" not in done.out
 
 
+@pytest.mark.parametrize("request_", ["help", "what can you do?"])
+def test_a_question_about_the_tools_is_answered_in_the_first_turn(cli: CommandLine, request_: str) -> None:
+    done = cli.run("ask", request_)
+    assert "- ai.read: Read a text file" in done.out
+    assert "`/help` lists them" in done.out
+
+
 def test_json_is_the_final_packet_and_nothing_else(cli: CommandLine) -> None:
     packet = read_packet(cli.run("ask", "--json", "Read plan.txt").out)
     assert packet.routing.execution_status is ToolExecutionStatus.EXECUTED
