@@ -1,78 +1,142 @@
-"""The commands in the `sh` blocks of docs/ run, each page in a separate folder, tutorials with only their own files."""
+"""The commands and programs of the pages run as a new user runs them: at a terminal, with the files that a page prints.
 
-import json
+A page starts in an empty folder with an empty home. What it says is printed is compared. Local servers stand for
+Ollama, for OpenAI, and for the hub of models.
+"""
+
+import os
 import re
 import shlex
+import signal
 import subprocess
-import tomllib
-from collections.abc import Iterator
+import time
 from pathlib import Path
 
 import pytest
 from support.command_line import CommandLine
-from support.pages import PAGES, ROOT
+from support.pages import PAGES, ROOT, Step, steps_of
+from support.pictures import png
 from support.prompts import call
-from support.scripted_openai import serve_scripted_openai
+from support.reader import answers, new_reader
+from support.scripted_openai import free_port
+from support.scripted_replies import Reply
 
-TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
-RUN = [page for page in PAGES if "```sh\n" in page.read_text() and page.parent != ROOT]
-WAITS = 3
-"""Exit status of a command that waits for an answer."""
-ENDINGS = {"python": "py", "json": "json", "toml": "toml"}
-"""Ending of the file that a block is saved as; the text before the block names the file."""
-STARTS_AFTER = {"proxy": ["your-servers"]}
-"""Tutorials that begin with the files of others."""
-CHANGES = {"first-five-minutes": {"plan.txt": "Leave on Friday at noon.\nBring two maps\n"}}
+FIGURES = {"benchmarks", "comparison"}
+"""Pages whose commands measure."""
+RUN = [
+    page
+    for page in PAGES
+    if page.name not in {"CONTRIBUTING.md", "CHANGELOG.md"} and page.stem not in FIGURES and any(steps_of(page))
+]
+NOT_RUN = {
+    r"[\w/-]+: (pip|uvx) ": "needs the network: the tests use the environment that `make` installs",
+    r"[\w/-]+: ollama pull": "needs Ollama: a server with its protocol stands for it",
+    r"(tutorials/)?discord: (DISCORD_TOKEN|packetgate)": "needs Discord: tests/connectors/discord has a stand-in",
+    r"[\w/-]+: packetgate discord": "needs Discord: tests/connectors/discord has a stand-in",
+    r"[\w/-]+: packetgate log(in|out)": "needs an OAuth server: tests/connectors/test_login.py has one",
+    r"[\w/-]+: (make|packetgate) studio|[\w/-]+: langgraph dev": "another test of this file starts `make studio`",
+    r"[\w/-]+: packetgate model pull qwen3-4b": "downloads 2.5 GB: the list fixes the checksum of the file",
+    r"[\w/-]+: (export PACKETGATE|export D|cd|docker|echo .*(\.env|served|aegra)|uvicorn)": "needs Docker",
+    r"scaling: packetgate (serve|chat)": "needs PostgreSQL: tests/graph/test_postgres.py has it",
+    r"[\w/-]+: \$?python -m benchmarks": "measures, for minutes and with data sets",
+    r"models: packetgate evaluate (ollama|.?llamacpp)": "the tutorial on Ollama evaluates a model",
+    r"models: .*(decisions|systemone):|models: OLLAMA": "needs a real model",
+    r"telemetry: ": "needs an OpenTelemetry collector",
+    r"how-it-works: packetgate trace last|proxy: packetgate trace$": "the page makes no turn",
+    r"terminal: packetgate trace b590b3c4": "the id differs in each run",
+    r"[\w/-]+: packetgate (answer yes.*|undo|init)$": "an answer or a name in a sentence: the blocks show it",
+    r"tools: packetgate (ask --context tasks|tools .*--forget)|.*ask --json$": "a form: the text says what to add",
+    r"servers: packetgate (doctor( -v)?|tools files)$": "needs packages of npm and PyPI",
+    r".*: packetgate .*\b(NAME|ID|MODEL|FILE|CLIENT|CHANNEL_ID)\b|.*\.\.\.": "a form: the blocks show it with values",
+    r".*: packetgate (ask|answer|evaluate|proxy --install)$": "the name of a command that needs arguments",
+}
+"""Commands that no page test runs, as PAGE: COMMAND, and why."""
+
+
+STARTS_AFTER = {"tutorials/proxy": "tutorials/your-servers"}
+"""A tutorial that begins with the files of another."""
+LEAVES = {"tutorials/first-five-minutes": {"plan.txt": "Leave on Friday at noon.\n"}}
 """What a page's commands leave in a file."""
-MODEL = ("Hi", "one hundred", call("ai.read", path="plan.txt"), "They leave on Friday.")
-"""Answers of the model of the tutorial on Ollama: two that measure its speed, then a turn."""
+ORDERS = (call("cancel_order", order="A-17"), "Order A-17 is cancelled.")
+SUMMARY = ("Hi", "one hundred", call("ai.read", path="plan.txt"), "They leave on Friday.")
+GIVEN = {
+    "plan.txt": b"Leave on Friday at noon.\n",
+    "notes.md": b"Bring a map.\n",
+    "README.md": b"# Plans\n\nWe leave on Friday.\n",
+    "chart.png": png(),
+}
+HAS_FILES = {"terminal", "models", "serve", "security", "tools", "journal"}
+"""Pages that name files which they do not print."""
+MODEL: dict[str, tuple[Reply, ...]] = {"README": ORDERS, "tutorials/ollama": SUMMARY}
+"""Answers of the model of a page, all of which it needs; on other pages it says that it does not know."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
-    folder, home = tmp_path / "work", tmp_path / "person"
-    folder.mkdir()
-    home.mkdir()
-    cli = CommandLine(folder, tmp_path / "home")
-    if page not in TUTORIALS:
-        (folder / "plan.txt").write_text("Leave on Friday at noon.\n")
-    for name in STARTS_AFTER.get(page.stem, ()):
-        for _ in _commands(page.with_stem(name), folder):
-            pass
-    with serve_scripted_openai() as ollama:
-        ollama.models = ["qwen3:4b"]
-        ollama.script(*MODEL)
-        for command in _commands(page, folder):
-            _run(command, cli, HOME=str(home), OLLAMA_HOST=ollama.base_url.removesuffix("/v1"))
-        assert page.stem != "ollama" or not ollama.replies
-    for name, text in CHANGES.get(page.stem, {}).items():
-        assert (folder / name).read_text() == text
+def test_the_commands_of_a_page_run(page: Path, tmp_path: Path, tiny_gguf: Path) -> None:
+    name, steps = _name(page), list(steps_of(page))
+    is_first = any("[y/N]:" in line for step in steps for line in step.shown)
+    with new_reader(tmp_path, tiny_gguf, is_first=is_first) as (reader, model):
+        folder = reader.cli.folder
+        model.script(*MODEL.get(name, ()))
+        for file, content in GIVEN.items() if name in HAS_FILES else ():
+            (folder / file).write_bytes(content)
+        for step in steps_of(ROOT / "docs" / f"{STARTS_AFTER[name]}.md") if name in STARTS_AFTER else ():
+            if step.file:
+                reader.do(step)
+        for step in steps:
+            if step.file or not _reason(page, step):
+                reader.do(step)
+        assert name not in MODEL or not model.replies
+        for file, text in LEAVES.get(name, {}).items():
+            assert (folder / file).read_text() == text
 
 
-def _commands(page: Path, folder: Path) -> Iterator[str]:
-    """Yield the commands of a page in order; a tutorial's files are written when the page prints them."""
-    text = page.read_text()
-    for block in re.finditer(r"^```(\w+)\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
-        kind, code = block.groups()
-        if kind == "sh":
-            yield from code.splitlines()
-        elif page in TUTORIALS and kind in ENDINGS:
-            named = re.findall(rf"`([\w.-]+\.{ENDINGS[kind]})`", text[: block.start()])
-            (folder / named[-1]).write_text(code)
+def test_every_reason_not_to_run_a_command_is_needed() -> None:
+    given = {_reason(page, step) for page in RUN for step in steps_of(page)} - {""}
+    assert given == set(NOT_RUN)
 
 
-def _run(command: str, cli: CommandLine, **variables: str) -> None:
-    program, *args = shlex.split(command)
-    if program != "packetgate":
-        subprocess.run(command, shell=True, cwd=cli.folder, check=True)
-        return
-    done = cli.run(*args, **variables)
-    is_asked = args[0] in {"ask", "undo"} and "--allow-writes" in args
-    assert done.status == (WAITS if is_asked else 0), f"{command}\n{done.out}{done.err}"
+def test_make_studio_serves_the_graph(cli: CommandLine) -> None:
+    _serve("make studio", cli)
 
 
-def test_every_shown_file_can_be_parsed() -> None:
-    for page in TUTORIALS:
-        for kind, block in re.findall(r"^```(json|toml)\n(.*?)```", page.read_text(), re.DOTALL | re.MULTILINE):
-            assert json.loads(block) if kind == "json" else tomllib.loads(block), page
+def test_the_demo_reads_and_does_not_write(tmp_path: Path) -> None:
+    environment = CommandLine(ROOT, tmp_path / "home").environment
+    shown = subprocess.run(["make", "demo"], cwd=ROOT, env=environment, capture_output=True, timeout=250, check=True)
+    out = shown.stdout.decode()
+    assert "behind a confidence gate" in out
+    assert "Would create notes.txt" in out
+    assert not (ROOT / "notes.txt").exists()
+
+
+def _name(page: Path) -> str:
+    return str(page.relative_to(ROOT).with_suffix("")).removeprefix("docs/")
+
+
+def _reason(page: Path, step: Step) -> str:
+    """Return the pattern by which a command is not run; empty if it is run."""
+    line = f"{_name(page)}: {step.text}"
+    return next((one for one in NOT_RUN if not step.file and re.match(one, line)), "")
+
+
+def _serve(command: str, cli: CommandLine) -> None:
+    """Start a server command, wait until it answers, and stop it with its children."""
+    port = free_port()
+    server = subprocess.Popen(
+        [*shlex.split(command), f"STUDIO_ARGS=--port {port}"],
+        cwd=ROOT,
+        env={**cli.environment, "PACKETGATE_ROOT": str(cli.folder)},
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        deadline = time.monotonic() + 200
+        while not answers(f"http://127.0.0.1:{port}/ok"):
+            assert server.poll() is None, server.communicate()[0].decode()
+            assert time.monotonic() < deadline, "the server never answered"
+            time.sleep(0.5)
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.communicate(timeout=60)

@@ -11,7 +11,7 @@ from typing import get_args, get_type_hints
 from xml.etree import ElementTree
 
 import pytest
-from support.pages import PAGES, ROOT, anchors_of, commands_of, links_of
+from support.pages import PAGES, ROOT, anchors_of, commands_of, links_of, steps_of
 
 from benchmarks.tables import FILES, filled
 from packetgate.connectors.commands import COMMANDS, load_command
@@ -68,7 +68,7 @@ def test_modules_and_scripts_exist(page: Path) -> None:
         if words[0] == "-m":
             assert importlib.util.find_spec(words[1]), words
         else:
-            assert (ROOT / words[0]).is_file(), words
+            assert (ROOT / words[0]).is_file() or words[0] in {step.file for step in steps_of(page)}, words
 
 
 @each_page
@@ -104,12 +104,25 @@ def test_variables_are_used_in_the_code(page: Path) -> None:
         assert variable in read or re.search(rf"\b{variable}\b", SOURCE), variable
 
 
+def test_the_first_figures_of_the_readme_are_those_of_its_table() -> None:
+    text, _, table = (ROOT / "README.md").read_text().partition("<!-- table")
+    rows = re.findall(r"^\| qwen2.5-coder-0.5b.gguf \| .*? \| .*? \| (.*?) \|", table, re.MULTILINE)
+    assert re.findall(r"[\d.]+\u00a0%", text) == rows
+
+
 @pytest.mark.parametrize("page", FILES, ids=lambda page: page.name)
 def test_tables_match_the_results(page: Path) -> None:
     text = page.read_text()
     assert "<!-- table: " in text
     assert filled(text) == text, "out of step: python -m benchmarks.tables"
     assert filled(text.replace(" ---: |", " --- |")) == text != text.replace(" ---: |", " --- |")
+
+
+def test_the_diagram_matches_the_graph() -> None:
+    page = (ROOT / "docs" / "how-it-works.md").read_text()
+    drawn = re.search(r"```mermaid\n(.*?)```", page, re.DOTALL)
+    assert drawn is not None
+    assert drawn[1].strip() == mermaid().strip()
 
 
 def test_the_table_of_stages_names_every_stage_and_its_route() -> None:

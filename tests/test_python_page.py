@@ -1,4 +1,4 @@
-"""The Python code of the pages: the README's programs, and the recipes with their excerpts."""
+"""The Python code of docs/: the recipes with their excerpts, and the program of the page about LangGraph."""
 
 import os
 import re
@@ -6,8 +6,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from contract.model import ScriptedModel
+from langchain_core.messages import HumanMessage
+from langgraph.types import Command
 from support.pages import ROOT
 from support.programs import require
 from support.prompts import call, first_call
@@ -16,7 +20,11 @@ from support.scripted_replies import Reply, Token, Tokens
 
 RECIPES = ROOT / "docs" / "recipes"
 PAGE = (ROOT / "docs" / "python.md").read_text()
-README = (ROOT / "README.md").read_text()
+
+(DIFFERENCE,) = [
+    block.splitlines()
+    for block in re.findall(r"```diff\n(.*?)```", (ROOT / "docs" / "langgraph.md").read_text(), re.DOTALL)
+]
 
 TURN = (call("functions.late_orders"), "A-17 and B-4 are late.")
 AGENT = (first_call("late_orders"), call("cancel_order", order="A-17"), "A-17 is cancelled.")
@@ -93,24 +101,6 @@ def test_the_page_shows_the_code_of_the_recipes(page: str):
             assert block in named, section.partition("\n")[0]
 
 
-def test_the_readme_starts_with_a_program_that_runs_as_pasted(tmp_path: Path):
-    program, _ = _readme_programs()
-    (tmp_path / "program.py").write_text(program)
-    environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
-    done = subprocess.run(
-        [sys.executable, "program.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
-    (printed_text,) = re.findall(r"^````\n(.*?)^````$", README, re.DOTALL | re.MULTILINE)
-    assert (done.returncode, done.stdout, done.stderr) == (0, printed_text, "")
-
-
-def test_the_readme_adds_a_model_and_servers(folder: Path, scripted_openai: ScriptedOpenAI):
-    program, router = _readme_programs()
-    scripted_openai.script(*TURN)
-    (folder / "program.py").write_text(re.sub(r"^router = .*\n", router, program, flags=re.MULTILINE))
-    assert printed("program.py", folder, scripted_openai) == "A-17 and B-4 are late.\n"
-
-
 @pytest.mark.slow
 def test_a_users_program_passes_strict_type_checking(tmp_path: Path):
     program = ROOT / "tests" / "support" / "users_program.py"
@@ -123,8 +113,24 @@ def test_a_users_program_passes_strict_type_checking(tmp_path: Path):
     assert [line.split(":")[1] for line in errors] == [str(lines - 1), str(lines)], done.stdout
 
 
-def _readme_programs() -> list[str]:
-    first_screen = "\n".join(README.splitlines()[:50])
-    programs = re.findall(r"^```python\n(.*?)^```$", first_screen, re.DOTALL | re.MULTILINE)
-    assert len(programs) == 2
-    return programs
+def program_on(side: str) -> str:
+    """Return the program with the lines of one side."""
+    return "\n".join(line[1:] for line in DIFFERENCE if line[:1] in ("", " ", side))
+
+
+def test_the_langgraph_page_changes_three_lines() -> None:
+    assert sum(line.startswith("+") for line in DIFFERENCE) == 3
+
+
+@pytest.mark.parametrize("side", ["-", "+"])
+def test_the_langgraph_program_asks_about_the_change(side: str) -> None:
+    model = ScriptedModel(steps=[[("late_orders", {})], [("cancel_order", {"order": "A-17"})]])
+    names: dict[str, Any] = {"model": model}
+    exec(program_on(side), names)
+    config: Any = {"configurable": {"thread_id": "one"}}
+    agent = names["agent"]
+    state = agent.invoke({"messages": [HumanMessage("Cancel the late orders")]}, config)
+    (asked,) = state["__interrupt__"][0].value["action_requests"]
+    assert (asked["name"], asked["args"]) == ("cancel_order", {"order": "A-17"})
+    state = agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), config)
+    assert [one.text for one in state["messages"] if one.type == "tool"] == ["A-17", "cancelled A-17"]

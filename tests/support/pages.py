@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -14,6 +15,49 @@ _MARKDOWN = MarkdownIt("commonmark").enable("table")
 _ASSIGNED = re.compile(r"[A-Za-z_]+=")
 _BEFORE = {"export"}
 """Words that may precede a command."""
+_COMMAND = re.compile(
+    r"(?:[A-Za-z_]+=\S+ )*(?:cd|docker|echo|export|langgraph|make|ollama|packetgate|pip|python|uvicorn|uvx) .*"
+)
+_ENDINGS = {"python": "py", "json": "json"}
+"""Ending of the file that a block of this kind may be."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command of a page, or a file that the page prints."""
+
+    text: str
+    """The command, or the content of the file."""
+    file: str = ""
+    shown: tuple[str, ...] = ()
+    """The lines that the page shows below the command: output, and answers to prompts."""
+    is_inline: bool = False
+
+
+def steps_of(page: Path) -> Iterator[Step]:
+    """Yield what a reader of a page does, in order; commands in its sentences come last.
+
+    The paragraph above a block names the file that it is; TOML is `packetgate.toml`. In a block of commands, the lines
+    below `$ COMMAND` are what the terminal shows then.
+    """
+    text, inline = "", dict[str, None]()
+    for token in _MARKDOWN.parse(page.read_text()):
+        text = token.content if token.type == "inline" else text
+        inline |= {one.content: None for one in token.children or () if one.type == "code_inline"}
+        if token.type != "fence":
+            continue
+        if token.info in {"toml", "ini"}:
+            yield Step(token.content, "packetgate.toml")
+        elif token.info in _ENDINGS:
+            if named := re.findall(rf"`([\w.-]+\.{_ENDINGS[token.info]})`", text):
+                yield Step(token.content, named[-1])
+        elif "$ " in token.content[:2]:
+            for part in re.split(r"^\$ ", token.content, flags=re.MULTILINE)[1:]:
+                command, *shown = part.rstrip().splitlines()
+                yield Step(command, shown=tuple(shown))
+        else:
+            yield from (Step(line) for line in token.content.splitlines() if _COMMAND.fullmatch(line))
+    yield from (Step(code, is_inline=True) for code in inline if _COMMAND.fullmatch(code))
 
 
 def code_of(page: Path) -> Iterator[str]:

@@ -59,6 +59,8 @@ class ScriptedOpenAI:
     models_status: int = 200
     """The HTTP status of /v1/models."""
     replies: list[Reply] = field(default_factory=list)
+    otherwise: Reply = EXHAUSTED
+    """The answer after the scripted ones."""
     refuses: dict[str, HttpError] = field(default_factory=dict)
     """Errors by feature of a request (see `features`); the first that applies replaces the scripted answer."""
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -110,7 +112,7 @@ class ScriptedOpenAI:
 
     def _next(self, body: dict[str, Any]) -> Reply:
         """Return the next reply; a selection as calls where tools are offered, else as calls in the text."""
-        reply = self.replies.pop(0) if self.replies else EXHAUSTED
+        reply = self.replies.pop(0) if self.replies else self.otherwise
         if isinstance(reply, Thinks) and (thought := read_selection(reply.text)):
             return replace(reply, text=as_text(thought))
         chosen = read_selection(reply)
