@@ -18,7 +18,7 @@ from support.fork_server import Forked
 from support.hub import serve_hub
 from support.pages import ROOT, Step
 from support.scripted_openai import ScriptedOpenAI, free_port, serve_scripted_openai
-from support.terminals import KEYS, said, terminal
+from support.terminals import KEYS, printed, terminal
 
 QUESTION = "[y]es, [n]o, [s]kip, [e]dit, or say something else:"
 CHAT = "you>"
@@ -115,8 +115,8 @@ class Reader:
         with terminal(self.cli, *args, is_first=self.is_first, **self.variables) as child:
             for (prompt, answer), part in zip(answers, parts, strict=False):
                 child.expect_exact(prompt)
-                self._compare(part, said(child))
-                out += said(child) + prompt
+                self._compare(part, printed(child))
+                out += printed(child) + prompt
                 child.sendline(answer.strip())
                 if prompt == CHAT and answer.strip() != "/quit":
                     child.expect(WORKS)  # before, the prompt is drawn again
@@ -124,8 +124,8 @@ class Reader:
                 child.expect_exact(CHAT)
                 child.send(KEYS["Ctrl-D"])
             child.expect(pexpect.EOF)
-            self._compare(parts[-1], said(child))
-            return out + said(child), child.wait()
+            self._compare(parts[-1], printed(child))
+            return out + printed(child), child.wait()
 
     def _start(self, args: list[str]) -> None:
         self.close()
