@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext, suppress
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -100,10 +101,17 @@ class DiscordConversations:
             replied = message.reference.message_id if message.reference else None
             known = await self._points.find(replied, message.channel) if replied else None
             reply.point = known or await self._point_without_reply(message, words, goes_on=goes_on)
-            if reply.point is not None:
-                await self._continue_or_branch(reply.point, reply, words)
+            take_turn = partial(self._answer, message, me, reply, words, is_known_reply=known is not None)
+            if (point := reply.point) is not None:
+                if await self._continues(point, reply, words):
+                    async with self.lock(point.session):
+                        if await self._continues(point, reply, words):  # unless the turn before has changed that
+                            reply.session = point.session
+                            await take_turn()
+                            return
+                await self.sessions.branch(point.session, point.packet_id, reply.session, str(reply.asker))
             async with self.lock(reply.session):
-                await self._answer(message, me, reply, words, is_known_reply=known is not None)
+                await take_turn()
 
     async def _point_without_reply(self, message: discord.Message, words: str, *, goes_on: bool) -> Point | None:
         """Return the turn that a message continues that replies to no message of a conversation."""
@@ -116,14 +124,11 @@ class DiscordConversations:
         # a thread has the id of the message that it starts from
         return await self._points.find(f"last {place.id}", place) or await self._points.find(place.id, place)
 
-    async def _continue_or_branch(self, point: Point, reply: DiscordTurn, words: str) -> None:
-        """Continue the session of a point at its end; in its middle, in a new thread, or for another user, a copy."""
+    async def _continues(self, point: Point, reply: DiscordTurn, words: str) -> bool:
+        """Whether a message continues a session, not a copy of its middle, for a new thread, or for another user."""
         state = await self.sessions.state(point.session)
         is_last = state.packet.header.packet_id == point.packet_id and requester_id(state.packet) == reply.asker
-        if point.channel == str(reply.to.channel.id) and (is_last or _decides(words, state.question)):
-            reply.session = point.session
-        else:
-            await self.sessions.branch(point.session, point.packet_id, reply.session, str(reply.asker))
+        return point.channel == str(reply.to.channel.id) and (is_last or _decides(words, state.question))
 
     async def _answer(
         self, message: discord.Message, me: discord.abc.User, reply: DiscordTurn, words: str, *, is_known_reply: bool

@@ -23,7 +23,9 @@ from packetgate.connectors.discord.conversations import (
 )
 from packetgate.connectors.discord.questions import NOT_AUTHORISED
 from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.turn import Finished, Reply, run_turn
 from packetgate.state.base import now
+from packetgate.state.context import RoutingContext
 
 WRITING: dict[str, Any] = {
     "allowed": {"channels": [LOBBY], "users": [ADA]},
@@ -115,6 +117,24 @@ async def test_nothing_runs_after_the_asker_has_left(discord: DiscordStandIn, wo
         discord.gone.add(ADA)
         await refused(discord, EVE, question, "Approve", ASKER_GONE)
     assert not (workshop.folder / "notes.txt").exists()
+
+
+async def test_an_answer_to_a_question_that_closes_meanwhile_is_no_turn_of_the_asker(
+    discord: DiscordStandIn, workshop: Workshop
+):
+    """Ben's message waits for Ada's turn, which denies the call."""
+    async with workshop.bot(WRITING) as bot:
+        question = await ask(discord)
+        first = question["components"][0]["components"][0]["custom_id"].rpartition(":")[2]
+        talks, name = bot._conversations, f"discord:{LOBBY}:{first}"
+        async with talks.lock(name):
+            await discord.say(BEN, LOBBY, "yes", to=question)
+            while not talks.lock(name)._waiters:  # noqa: ASYNC110  a lock tells nobody who waits
+                await asyncio.sleep(0.01)
+            denial = run_turn(talks.sessions, Reply("no"), name, RoutingContext())
+            assert isinstance([event async for event in denial][-1], Finished)
+        await discord.until(lambda: len(discord.by_bot(LOBBY)) > 1)
+        assert (await talks.sessions.state(name)).packet.header.person == str(ADA)
 
 
 async def test_a_new_request_is_answered_and_the_question_repeated(discord: DiscordStandIn, workshop: Workshop):

@@ -132,6 +132,16 @@ async def test_a_thread_continues_from_the_message_that_it_starts_from(discord: 
             await discord.answer(THREAD, heard)
 
 
+async def test_two_replies_at_once_to_one_message_are_two_branches(discord: DiscordStandIn, workshop: Workshop):
+    async with retelling(workshop):
+        await discord.say(ADA, LOBBY, "one", mentions=[BOT])
+        first = await discord.answer(LOBBY, "one")
+        for words in ("two", "other"):
+            await discord.say(ADA, LOBBY, words, to=first)
+        await discord.until(lambda: len(discord.by_bot(LOBBY)) == 3)
+    assert {one["content"] for one in discord.by_bot(LOBBY)} == {"one", "one two", "one other"}
+
+
 async def test_a_forwarded_message_opens_no_conversation_of_another_channel(
     discord: DiscordStandIn, workshop: Workshop
 ):
