@@ -1,5 +1,7 @@
 """`packetgate model pull`, on a stand-in of the hub."""
 
+import fcntl
+import hashlib
 import random
 import tomllib
 from collections.abc import Iterator
@@ -74,6 +76,16 @@ def test_an_interrupted_download_continues(cli: CommandLine, hub: Hub) -> None:
     assert hub.sent("GET", "/storage")[-1]["range"] == f"bytes={CHUNK}-"
     assert model_in(cli.folder).read_bytes() == hub.content
     assert left_in(cli.home) == ["model.gguf"]
+
+
+def test_two_processes_do_not_write_to_one_file(cli: CommandLine, hub: Hub) -> None:
+    part = cli.home / "models" / "owner" / "repo" / f"model.gguf.{hashlib.sha256(hub.content).hexdigest()[:12]}.part"
+    part.parent.mkdir(parents=True)
+    with part.open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        second = pull(cli, hub)
+    assert (second.status, "another process is downloading" in second.err) == (2, True), second.err
+    assert part.read_bytes() == b""
 
 
 @pytest.mark.parametrize(

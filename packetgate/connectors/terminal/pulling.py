@@ -1,5 +1,6 @@
 """Download GGUF models from the Hugging Face hub."""
 
+import fcntl
 import hashlib
 import io
 import logging
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from rich.text import Text
@@ -126,10 +127,27 @@ def pull(model: HubModel, folder: Path) -> Path:
         if problems := found.problems_in(folder, done):
             raise ModelError(f"{model.name} does not fit this machine: {'; '.join(problems)}; choose a smaller model")
         part.parent.mkdir(parents=True, exist_ok=True)
-        _say(f"downloading {where}, {_gigabytes(found.size)}, to {path}")
-        with _Part(part, "ab" if done <= found.size else "wb", found.size) as file:
+        with _Part(part, found.size) as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists():  # another process has just downloaded it
+                part.unlink(missing_ok=True)
+                return path
+            if done > found.size:
+                file.truncate(0)
+            _say(f"downloading {where}, {_gigabytes(found.size)}, to {path}")
             options: dict[str, Any] = {"expected_size": found.size, "tqdm_class": _Progress, "headers": headers}
-            http_get(url, file, resume_size=file.tell(), **options)
+            http_get(url, file, resume_size=file.seek(0, os.SEEK_END), **options)
+            file.seek(0)
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if digest != found.sha256:
+                part.unlink()
+                raise ModelError(
+                    f"{where}: the checksum is {digest}, not {found.sha256}, so the file was deleted: download it again"
+                )
+            _say(f"{path.name}: the checksum (SHA-256) is right")
+            return part.replace(path)
+    except BlockingIOError as error:
+        raise ModelError(f"another process is downloading {where}: wait until it has ended, and try again") from error
     except HfHubHTTPError as error:
         status = error.response.status_code
         hint = _HINTS.get(status, "the same command continues later")
@@ -138,15 +156,6 @@ def pull(model: HubModel, folder: Path) -> Path:
         raise ModelError(
             f"{where} cannot be downloaded: {error}. The same command continues where it stopped. {_ELSEWHERE}"
         ) from error
-    with part.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != found.sha256:
-        part.unlink()
-        raise ModelError(
-            f"{where}: the checksum is {digest}, not {found.sha256}, so the file was deleted: download it again"
-        )
-    _say(f"{path.name}: the checksum (SHA-256) is right")
-    return part.replace(path)
 
 
 def _checked(model: HubModel, found: "HfFileMetadata", where: str) -> HubModel:
@@ -158,11 +167,11 @@ def _checked(model: HubModel, found: "HfFileMetadata", where: str) -> HubModel:
     return model._replace(size=found.size, sha256=found.etag)
 
 
-class _Part(io.BufferedWriter):
+class _Part(io.BufferedRandom):
     """A file that takes at most `size` bytes, whatever the hub sends."""
 
-    def __init__(self, path: Path, mode: Literal["ab", "wb"], size: int) -> None:
-        super().__init__(io.FileIO(path, mode))
+    def __init__(self, path: Path, size: int) -> None:
+        super().__init__(io.FileIO(path, "a+"))
         self._size = size
 
     def write(self, data: Any) -> int:
