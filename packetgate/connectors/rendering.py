@@ -25,7 +25,7 @@ MAX_VALUES = 60
 """Longest values of a call's arguments in the line that sums up a turn, in characters."""
 PIPED_WIDTH = 100_000
 """Width in characters of output to a pipe."""
-_BLANKS = re.compile(r" +$", re.MULTILINE)
+_BLANKS = re.compile(r"(?<! ) +$", re.MULTILINE)  # from the first blank on: otherwise, long rows take for ever
 PLAIN_WIDTH = 100
 """Width of a question that is not shown at a terminal, so that each folded row begins with a bar."""
 _FIRST_BAR, _NEXT_BAR, _FOLDED_BAR = "  │ ", "  ┆ ", "  ↪ "

@@ -1,6 +1,7 @@
 """Questions in a terminal are complete, and untrusted text cannot imitate the question."""
 
 import io
+import time
 from typing import Any
 
 import pytest
@@ -100,3 +101,10 @@ def test_invisible_characters_are_named(char: str):
 
 def test_visible_characters_are_unchanged():
     assert escaped("I ❤️ café ☀︎ 日本\n") == "I ❤️ café ☀︎ 日本\n"
+
+
+def test_long_rows_of_blanks_are_written_to_a_pipe_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    started = time.perf_counter()
+    rendering.say(f"{' ' * 150_000}x  \ny ", "")
+    assert capsys.readouterr().out == f"{' ' * 150_000}x\ny\n"
+    assert time.perf_counter() - started < 5
