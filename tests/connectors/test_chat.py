@@ -14,7 +14,7 @@ from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import CutOff, Stall
 from support.terminals import KEYS, PASTE, Terminal, chatting, ended, leave, printed
 
-from packetgate.connectors.terminal.completion import completions
+from packetgate.connectors.terminal.completion import MAX_PATHS, completions
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.typed_calls import parse_call
 
@@ -128,11 +128,14 @@ def test_tools_are_completed(cli: CommandLine) -> None:
         ("/find sort=name h", ["hidden="]),
         ("/find hidden=", ["hidden=true", "hidden=false"]),
         ("/nothing pl", []),
+        ("/read many/z", ["many/zoo.txt"]),
     ],
 )
 def test_names_and_values_are_completed(tmp_path: Path, text: str, completed: list[str]) -> None:
     (tmp_path / "plans").mkdir()
-    for name in ("plan.txt", ".hidden", "plans/a.txt", "plans/b c.txt"):
+    (tmp_path / "many").mkdir()
+    many = [f"many/{number}.txt" for number in range(MAX_PATHS)]
+    for name in ("plan.txt", ".hidden", "plans/a.txt", "plans/b c.txt", "many/zoo.txt", *many):
         (tmp_path / name).touch()
     find = tool("disk.find", sort={"enum": ["name", "newest", "by size\npath=x"]}, hidden="boolean", path="string")
     catalogue = Catalogue(

@@ -1,8 +1,11 @@
 """Completions of what the user types in the chat: commands, tools, parameters, values and paths."""
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
+from heapq import nsmallest
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +73,10 @@ def _values(spec: ToolSpec, name: str, value: str, root: Path) -> Iterator[Any]:
 def _paths(typed: str, root: Path) -> Iterator[str]:
     folder, slash, start = text_before_cursor(typed).rpartition("/")
     try:
-        found = sorted((root / f"{folder}{slash}").iterdir())
+        with os.scandir(root / f"{folder}{slash}") as entries:
+            found = [one for one in entries if one.name.startswith(start) and (start or not one.name.startswith("."))]
     except OSError:
         return
-    for path in found[:MAX_PATHS]:
-        if path.name.startswith(start) and (start or not path.name.startswith(".")):
-            yield f"{folder}{slash}{path.name}{'/' if path.is_dir() else ''}"
+    for one in nsmallest(MAX_PATHS, found, key=attrgetter("name")):
+        is_folder = os.path.isdir(one.path)  # noqa: PTH112  raises no error
+        yield f"{folder}{slash}{one.name}{'/' if is_folder else ''}"

@@ -44,6 +44,7 @@ def reader(history: Path | None = None, completions: Completions | None = None) 
         style=Style.from_dict({"prompt": "bold ansicyan"}),
         history=_history(history) if history else None,
         completer=_completer(completions) if completions else None,
+        complete_in_thread=True,  # a folder may be slow
         reserve_space_for_menu=6,
     )
 
