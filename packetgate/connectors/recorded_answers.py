@@ -9,7 +9,7 @@ import asyncio
 import contextvars
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -47,9 +47,6 @@ EXIT_S = 5.0
 MAX_QUESTIONS = 10_000
 OVERLAP_ROWS = 1_000
 """Rows of the journal that are read again: in PostgreSQL, a row may become visible after later ones."""
-
-RunAnswer = Callable[[str, Reply, RoutingContext], Awaitable[None]]
-"""Continues the turn of a session with an answer."""
 
 log = logging.getLogger(__name__)
 

@@ -5,6 +5,7 @@ import logging
 import math
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 import aiohttp
@@ -136,11 +137,13 @@ class PacketBot(discord.Client):
         async with self._reloading:  # events stay in order
             if not await asyncio.to_thread(self._live.reload):
                 return
-            await self.change_presence(activity=self._apply_config())
+            activity = self._apply_config()
             try:
                 await self._models.apply()
             except (ConfigError, ModelError) as error:
                 log.error("the previous model stays in use: %s", error)  # noqa: TRY400  the message is for people
+            with suppress(ConnectionError):  # the next connection shows it
+                await self.change_presence(activity=activity)
 
     def _apply_config(self) -> discord.CustomActivity | None:
         config = self._live.config

@@ -58,6 +58,21 @@ async def test_a_changed_file_is_in_use_at_the_next_message(
         assert await discord.command(ADA, LOBBY, "model") == NOT_ALLOWED
 
 
+async def test_a_broken_connection_delays_only_the_status(
+    discord: DiscordStandIn, workshop: Workshop, local_models: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+):
+    async def broken(**_: Any) -> None:
+        raise ConnectionResetError
+
+    async with workshop.bot({**BOTH, "models": {"small": "openai:first"}}) as bot:
+        monkeypatch.setattr(bot.ws, "change_presence", broken)
+        workshop.configure({**BOTH, "models": {"small": "openai:second"}, "status": "Writing"})
+        local_models.script(NO_TOOL, "It is grey.")
+        await discord.say(ADA, LOBBY, "What colour is it?", mentions=[BOT])
+        await discord.answer(LOBBY, "It is grey.")
+    assert local_models.requests[-1]["model"] == "second"
+
+
 async def test_a_tool_gives_nobody_rights(discord: DiscordStandIn, workshop: Workshop):
     words = 'path=packetgate.toml content="[discord]\\nallowed = {users = [901, 902]}" mode=overwrite'
     async with workshop.bot({**ADA_ALONE, "writes": {"users": [ADA]}, "owners": {"users": [ADA]}}):
