@@ -17,6 +17,8 @@ from support.fork_server import COMMAND
 from support.mcp_servers import alive, until
 from support.terminals import KEYS
 
+from packetgate.graph.private_files import private_file
+
 pytestmark = pytest.mark.slow
 
 STUBBORN = """
@@ -106,6 +108,7 @@ async def test_in_the_background_ctrl_c_stays_ignored(cli: CommandLine, stubborn
 
 async def test_at_a_terminal_ctrl_c_is_handled_even_if_inherited_as_ignored(cli: CommandLine, stubborn: Path) -> None:
     args = ["ask", "Read plan.txt", "--session", "s", "--mcp-config", str(stubborn)]
+    private_file(cli.home / "offered")  # else it offers `init` first
     with inherited(signal.SIG_IGN):
         environment = {**cli.environment, "TERM": "xterm-256color"}
         child = pexpect.spawn(str(COMMAND), args, cwd=str(cli.folder), env=environment, encoding="utf-8", timeout=90)

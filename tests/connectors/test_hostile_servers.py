@@ -37,7 +37,7 @@ def test_hostile_servers_do_not_affect_a_good_one(cli: CommandLine):
         assert "logs/dying.log" in output
     output = " ".join(examined.out.split())
     assert all(f"'get_{letter}'" in output for letter in "abcdeh")  # every omitted tool, not only the first three
-    assert f"logs in {cli.home}/logs" in " ".join(examined.out.split())
+    assert f"its output is in {cli.home}/logs" in " ".join(examined.out.split())
     folders = [folder for folder in (cli.home, *cli.home.iterdir()) if folder.is_dir()]
     files = [
         file for folder in folders for file in folder.iterdir() if file.is_file() and folder.name != "servers"

@@ -47,7 +47,7 @@ def test_a_model_is_downloaded_set_and_tried(cli: CommandLine, hub: Hub) -> None
     assert model_in(cli.folder).read_bytes() == hub.content
     assert "the checksum (SHA-256) is right" in done.out
     assert "set the model to llamacpp:" in done.out
-    assert "select_tool" in done.out, "the trace of the request that tries it"
+    assert "select_tool" in done.out, "the request that tries it"
     assert [line.split(" %")[0] for line in done.err.splitlines() if " %: " in line][-1] == "100"
     assert {one.get("authorization") for one in hub.sent("GET", "/owner")} == {"Bearer hf_secret"}
     assert [one.get("authorization") for one in hub.sent("GET", "/storage")] == [None]
@@ -183,4 +183,4 @@ def test_a_real_model_answers(cli: CommandLine, smollm2: Path) -> None:
         done = pull(cli, hub)
     assert done.status == 0, done.err
     assert "Trying it: packetgate ask" in done.out
-    assert "select_tool" in done.out
+    assert "ai.list · chosen by model" in done.out

@@ -100,7 +100,7 @@ def test_packetgate_toml_confirms_a_read(cli: CommandLine, ask: Callable[..., Ou
     serve(cli)
     for session, switches in (("one", ()), ("two", ("--allow-writes",))):
         assert ask(session, *switches).status == WAITING
-    doctor = " ".join(cli.run("doctor").out.split())
+    doctor = " ".join(cli.run("doctor", "-v").out.split())
     assert "look like reads but count as writes, because nothing confirms that they only read: 1 (list_notes)" in doctor
     assert CONFIRMED in doctor
     (cli.folder / "packetgate.toml").write_text(f"{CONFIRMED}\n")

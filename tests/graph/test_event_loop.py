@@ -90,7 +90,7 @@ async def test_the_detector_finds_blocking_calls() -> None:
     [
         ("Read owls.txt", "ai.read"),
         ("Search the files for the owl at night", "ai.search"),
-        ("Use embedding.query to search for what the owl does at night", "embedding.query"),
+        ("/embedding.query what the owl does at night", "embedding.query"),
         (f'Write "{WORDS}" to new.txt', "ai.write"),
         ("Run `cat owls.txt`", "ai.execute"),
     ],

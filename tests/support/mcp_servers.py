@@ -73,7 +73,7 @@ async def sandboxed(
     config = ServerConfig(name, {"command": command[0], "args": list(command[1:]), **more})
     connection = new_connection(config, data / "logs", sandbox=SandboxSettings(data=data))
     async with McpHub([connection], patience_s=patience_s) as hub:
-        await hub.catalogue()
+        await hub.catalogue(wait_for_all=True)
         yield hub
 
 

@@ -159,7 +159,7 @@ async def test_repeating_a_write_that_a_kill_interrupted_asks_the_user(cli: Comm
     await request(process, 0, "initialize", HELLO)
     assert not (await request(process, 1, "tools/call", other))["isError"]
     again = await request(process, 2, "tools/call", wanted)
-    assert "the same call was made before" in again["content"][0]["text"]
+    assert "The same call was made before" in again["content"][0]["text"]
     assert log.read_text() == "rung monday\nrung sunday\n"
     session = again["content"][0]["text"].partition("--session ")[2].split()[0]
     answer = ("answer", "--session", session, "--mcp-config", str(config))
