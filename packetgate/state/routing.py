@@ -138,8 +138,6 @@ class ToolCall(Section):
     is_unconfirmed_read: bool = False
     """Whether this is an unconfirmed read: it looks like a read, but nothing that the user trusts confirms that."""
     provenance: dict[str, Origin] = {}
-    traced_for: str = ""
-    """Digest of the tool's definition by which `provenance` was found; for any other, the gate finds it again."""
     result_labels: tuple[FlowLabel, ...] = tuple(FlowLabel)
     """Labels that a successful result sets; both, if nothing is known of the tool."""
     selection_reasoning: str = ""
@@ -158,6 +156,8 @@ class ToolCall(Section):
     result: ToolResult | None = None
     started_at: datetime | None = None
     """Start of a run whose end was not recorded; the user is asked whether to run the call again."""
+    traced_for: str = ""
+    """Digest of the tool's definition by which `provenance` was found; for any other, the gate finds it again."""
 
     def changed(self, **fields: Any) -> Self:
         """Return a copy with these fields replaced.

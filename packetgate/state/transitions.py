@@ -38,7 +38,7 @@ STATUSES: dict[ToolExecutionStatus, frozenset[ToolExecutionStatus]] = {
     # after the review
     _S.PENDING: frozenset({_S.APPROVED, _S.AWAITING_CONFIDENCE, _S.AWAITING_APPROVAL, _S.SKIPPED}),
     # after the user's answer or a failed dry run; pending: the call or its tool has changed since the question
-    _S.AWAITING_CONFIDENCE: frozenset({_S.APPROVED, _S.USER_DENIED, _S.SKIPPED, _S.FAILED, _S.PENDING}),
+    _S.AWAITING_CONFIDENCE: frozenset({_S.APPROVED, _S.USER_DENIED, _S.SKIPPED, _S.FAILED, _S.PENDING, _S.UNKNOWN}),
     _S.AWAITING_APPROVAL: frozenset({_S.APPROVED, _S.USER_DENIED, _S.SKIPPED, _S.FAILED, _S.PENDING, _S.UNKNOWN}),
     # after the execution; skipped: a dry run; awaiting approval: an earlier run has no recorded end
     _S.APPROVED: frozenset({_S.EXECUTED, _S.FAILED, _S.SKIPPED, _S.UNKNOWN, _S.AWAITING_APPROVAL}),

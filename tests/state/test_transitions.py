@@ -7,6 +7,7 @@ from typing import get_args
 
 import pytest
 
+from packetgate.state.base import now
 from packetgate.state.errors import PacketError
 from packetgate.state.routing import ToolCall, ToolResult, ToolRouting
 from packetgate.state.transitions import OUTCOMES, STATUSES, Outcome, ToolExecutionStatus
@@ -64,6 +65,13 @@ def test_a_call_changes_status_only_as_the_table_allows(move: str, before: S, af
     else:
         with pytest.raises(PacketError, match=rf"the call of a\.b is {before}: it cannot become {after}"):
             MOVES[move](call, after)
+
+
+@pytest.mark.parametrize("decision", [S.USER_DENIED, S.SKIPPED])
+@pytest.mark.parametrize("waits", [status for status in S if status.awaits_user])
+def test_a_call_that_may_have_run_becomes_unknown_if_it_is_not_run_again(waits: S, decision: S):
+    call = ToolCall(tool_name="a.b", status=waits, started_at=now())
+    assert call.with_decision(decision).status is S.UNKNOWN
 
 
 @pytest.mark.parametrize(("before", "after"), [*product(OUTCOMES, OUTCOMES)])
