@@ -9,6 +9,7 @@
 """
 
 import asyncio
+import gc
 import os
 import sys
 from collections.abc import Callable, Coroutine
@@ -20,6 +21,8 @@ from packetgate.connectors import process
 from packetgate.state.errors import InputError, PacketgateError
 
 BROKEN_PIPE = 141
+_START_S = 5.0
+"""Seconds after which a start is over, and garbage is collected often."""
 
 
 class InterruptedReadError(Exception):
@@ -54,11 +57,22 @@ def run(command: Callable[[], Coroutine[Any, Any, int]]) -> None:
 
 
 class _Loop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        super().__init__()
+        self.call_later(_START_S, _end_start)
+
     async def subprocess_exec(self, *args: Any, **options: Any) -> Any:
         """Start a program and register its process, so that it ends with this process."""
         started = await super().subprocess_exec(*args, **options)
         process.register_child(started[0].get_pid())
         return started
+
+
+def _end_start() -> None:
+    """Collect garbage often from now on, which is quick without the modules and tools that stay until the end."""
+    gc.collect(1)
+    gc.freeze()
+    gc.set_threshold(10_000)
 
 
 def _ended(error: Exception, line: str, status: int) -> Exception:

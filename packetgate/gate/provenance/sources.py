@@ -240,7 +240,7 @@ class _ReadCall(NamedTuple):
     """Fields and texts, without addresses that the arguments contain, and the hosts of fields that are addresses."""
 
 
-_MAX_READ = 500
+_MAX_READ = 100
 _read_calls: dict[tuple[int, str], tuple[ToolCall, _ReadCall]] = {}
 """What was read, by the `id` of a call and the user's words. The call is kept, so its id is not used again."""
 
