@@ -3,6 +3,7 @@
 import json
 import re
 from typing import Any
+from unicodedata import category
 
 
 def counted(number: int, noun: str) -> str:
@@ -18,11 +19,15 @@ def byte_size(number: int) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text with control and direction characters replaced by U+FFFD."""
+    """Return text with control and direction characters replaced by U+FFFD, and all spaces by the common one."""
     lines = text.replace("\r\n", "\n")
     if lines.isprintable():
         return lines
-    return "".join([char if char in "\n\t" or char.isprintable() else "\ufffd" for char in lines])
+    return "".join([char if char in "\n\t" or char.isprintable() else _replacement(char) for char in lines])
+
+
+def _replacement(char: str) -> str:
+    return " " if category(char) == "Zs" else "\ufffd"
 
 
 def escaped(text: str) -> str:

@@ -64,6 +64,7 @@ def test_a_packet_of_a_deleted_session_is_not_found(cli: CommandLine) -> None:
         (("last", "--session", "none"), "'none'"),
         (("12345678",), "12345678"),
         (("nothing\x1b[2J.json",), "nothing\ufffd[2J.json"),
+        (("two\u00a0words\u2003apart.json",), "two words apart.json"),
     ],
 )
 def test_a_missing_packet_is_one_line(cli: CommandLine, args: tuple[str, ...], names: str) -> None:
