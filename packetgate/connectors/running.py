@@ -34,6 +34,12 @@ def error_line(error: PacketgateError) -> str:
     return f"packetgate: {' '.join(str(error).split())} [{error.code}]"
 
 
+def unexpected_error_line(error: Exception) -> str:
+    """Return an error of the program itself as one line for the user."""
+    message = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"packetgate: {message} (PACKETGATE_DEBUG=1 shows where) [internal]"
+
+
 def run(command: Callable[[], Coroutine[Any, Any, int]]) -> None:
     """Run a command and exit; print an error as one line, or as a traceback if PACKETGATE_DEBUG is set."""
     try:
@@ -50,9 +56,7 @@ def run(command: Callable[[], Coroutine[Any, Any, int]]) -> None:
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except Exception as error:
-        message = " ".join(f"{type(error).__name__}: {error}".split())
-        line = f"packetgate: {message} (PACKETGATE_DEBUG=1 shows where) [internal]"
-        raise _ended(error, line, 1) from error
+        raise _ended(error, unexpected_error_line(error), 1) from error
     raise typer.Exit(status)
 
 

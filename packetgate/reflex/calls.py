@@ -34,7 +34,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Alternative, Risk, ToolCall
 from packetgate.state.sections import ApprovalOutcome
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.spec.tool_spec import ToolSpec, types_of
 from packetgate.tools.text.named_paths import words_for_path
 from packetgate.tools.text.reading import access_of, condition_in, parts_in
 from packetgate.tools.text.values import fold_text, leaves
@@ -353,7 +353,7 @@ def _kind_of_unread(name: str, call: ToolCall, spec: ToolSpec) -> str:
     if needed:
         return "invented"
     schema = spec.parameters.get(name, {})
-    return "switched" if "enum" in schema or schema.get("type") == "boolean" else "added"
+    return "switched" if "enum" in schema or "boolean" in types_of(schema) else "added"
 
 
 def _unused_mentions(text: str, params: Mapping[str, Any]) -> int:

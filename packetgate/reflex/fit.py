@@ -36,7 +36,7 @@ from packetgate.state.routing import Risk
 from packetgate.state.sections import Access
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.learned import log_odds
-from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.spec.tool_spec import ToolSpec, types_of
 from packetgate.tools.text.reading import access_of, has_question, is_question, mentions_in, parts_in, verbs_in
 from packetgate.tools.text.values import leaves
 from packetgate.tools.text.words import STOP_WORDS, query_terms, stem_of, words_in, words_of
@@ -273,7 +273,7 @@ def _with_arguments(fit: Fit, text: str, now: datetime) -> Fit:
 def _unexplained_share(spec: ToolSpec, text: str, fillings: Sequence[Filling]) -> float:
     filled = {name for filling in fillings for name in filling.params}
     unfilled = [schema for name, schema in spec.parameters.items() if name not in filled and "enum" not in schema]
-    if not any(schema.get("type", "string") in {"string", "array"} for schema in unfilled):
+    if not any({"string", "array"} & {*(types_of(schema) or ["string"])} for schema in unfilled):
         return 0.0
     known = _known_stems(spec)
     used = [(one.start, one.end) for filling in fillings for one in filling.arguments if one.state == "filled"]
@@ -309,4 +309,4 @@ def _only_needs_query(spec: ToolSpec) -> bool:
     if spec.apparent_risk is not Risk.READ or len(spec.required) != 1:
         return False
     name = spec.required[0]
-    return bool(QUERIES & {*words_of(name)}) and spec.parameters[name].get("type") == "string"
+    return bool(QUERIES & {*words_of(name)}) and "string" in types_of(spec.parameters[name])

@@ -18,7 +18,7 @@ from packetgate.state.origins import ArgumentRole
 from packetgate.state.printing import code_span, shorten
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import ApprovalOutcome
-from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.spec.tool_spec import ToolSpec, types_of
 from packetgate.tools.text.reading import has_question, mentions_in, unquoted_words, verbs_in
 from packetgate.tools.text.roles import role_of
 from packetgate.tools.text.words import query_terms, words_of
@@ -72,7 +72,7 @@ class ReflexReplyReader(ReplyReader):
         value = value_from_answer(spec, parameter, text, message.packet.header.created_at.astimezone())
         if is_bare(text) and not requests:
             return reply if value is not None and not asks else no_value
-        if _EITHER & {*unquoted_words(text)} and schema.get("type") != "boolean" and not requests:
+        if _EITHER & {*unquoted_words(text)} and "boolean" not in types_of(schema) and not requests:
             return request if asks else no_value
         fits_other_tool = self.asks_for_other_tool(message, plain, [spec.name], surely=False)
         narrow = is_narrow(spec, parameter)

@@ -17,7 +17,7 @@ from packetgate.state.errors import RequestError
 from packetgate.state.printing import shorten
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.validation import check_params, coerce_params, invalid_names, value_errors
-from packetgate.tools.spec.tool_spec import ToolSpec, canonical_json
+from packetgate.tools.spec.tool_spec import ToolSpec, canonical_json, types_of
 from packetgate.tools.text.words import words_of
 
 RESERVED = frozenset("attach commands continue help quit reset rest trace undo why writes".split())
@@ -61,7 +61,7 @@ def parse_call(text: str, catalogue: Catalogue, others: Collection[str] = ()) ->
         others: names of commands that are not tools, which a mistyped name may mean.
 
     Raises:
-        RequestError: the name is nearly a command's or means several tools, or an argument is wrong.
+        RequestError: the name means no tool or several, or an argument is wrong.
     """
     line = LINE.fullmatch(text.strip())
     if line is None or not (name := line["name"]):
@@ -71,10 +71,11 @@ def parse_call(text: str, catalogue: Catalogue, others: Collection[str] = ()) ->
         return TypedCall(tools[0], _arguments(line["arguments"] or "", catalogue[tools[0]], name))
     names = {*catalogue, *command_names(catalogue).values(), *others}
     near = tools or difflib.get_close_matches(name.casefold(), sorted(names), n=3, cutoff=_CLOSE)
-    if not near:
+    if not near and (name.casefold() in RESERVED or line["arguments"]):  # arguments may follow a path
         return None
     problem = f"`/{name}` means several tools" if tools else f"Unknown command `/{name}`"
-    raise RequestError(f"{problem}. Did you mean {' or '.join(f'`/{one}`' for one in near[:5])}?")
+    meant = f"Did you mean {' or '.join(f'`/{one}`' for one in near[:5])}?" if near else "`/help` lists the commands."
+    raise RequestError(f"{problem}. {meant}")
 
 
 def tools_named(name: str, catalogue: Catalogue) -> tuple[str, ...]:
@@ -267,4 +268,5 @@ def _sample(name: str, schema: Mapping[str, Any]) -> Any:
         if isinstance(values, list) and values:
             return values[0]
     samples = {"integer": 1, "number": 1, "boolean": True, "array": ["..."], "object": {}}
-    return samples.get(str(schema.get("type")), "notes.txt" if is_place(name) else "...")
+    kind = next(iter(types_of(schema)), "")
+    return samples.get(kind, "notes.txt" if is_place(name) else "...")

@@ -78,6 +78,7 @@ SLASH: list[tuple[str, tuple[str, ...]]] = [
     ("/commands off", ("only describe what they would do",)),
     ("/attach", ("'/attach' is not a command",)),
     ("/wyh", ("Unknown command `/wyh`", "`/why`")),
+    ("/umbrellas", ("Unknown command `/umbrellas`", "`/help`")),
     ("/read plan.txt", ("The gate opens",)),
     ("/raed plan.txt", ("Unknown command `/raed`", "`/read`")),
     ("/why not", ("'/why not' is not a command",)),

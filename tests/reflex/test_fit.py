@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from support.packets import FILES
+from support.packets import FILES, tool
 
 from packetgate.reflex import fit
 from packetgate.reflex.signals import load_signal_weights, serving_log_odds
@@ -96,3 +96,10 @@ def test_existing_files_show_which_words_are_paths(folder: Catalogue, text: str,
 )
 def test_a_request_to_append_never_overwrites(text: str):
     assert "files.write_file" not in {one.spec.name for one in fit.best_fits(text, FILES, NOW)}
+
+
+@pytest.mark.parametrize("kind", ["string", ["string", "null"], ["null", "integer"], None])
+def test_a_parameter_may_have_several_types_or_none(kind: str | list[str] | None):
+    spec = tool("shop.search_orders", description="Search the orders.", query={"type": kind} if kind else {})
+    (one,) = fit.best_fits("Search the orders for umbrellas", Catalogue([spec]), NOW)
+    assert one.spec == spec

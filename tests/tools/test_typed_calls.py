@@ -91,6 +91,7 @@ def test_other_texts_are_no_calls(line: str):
     ("line", "says"),
     [
         ("/raed notes.txt", ["Unknown command `/raed`", "`/read`"]),
+        ("/umbrellas", ["Unknown command `/umbrellas`", "`/help`"]),
         ("/file a", ["several tools", "/files.read_file", "/files.write_file"]),
         ("/read", ["`path`", "missing", "`/read path=notes.txt`"]),
         ("/read a.txt head=1", ["no parameter `head`", "tail (integer)", "quotes"]),

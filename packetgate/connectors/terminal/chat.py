@@ -1,6 +1,7 @@
 """`packetgate chat`: turn after turn on one session, and slash commands between them."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ from packetgate.connectors.options import (
 )
 from packetgate.connectors.process import on_ctrl_c
 from packetgate.connectors.rendering import say
-from packetgate.connectors.running import InterruptedReadError, error_line
+from packetgate.connectors.running import InterruptedReadError, error_line, unexpected_error_line
 from packetgate.connectors.terminal.completion import completions
 from packetgate.connectors.terminal.offering import offer_init
 from packetgate.connectors.terminal.reading import LineReader, file_part, is_at_terminal, reader
@@ -223,6 +224,10 @@ async def _guarded(turn: Coroutine[Any, Any, object]) -> None:
         except PacketgateError as error:
             sys.stdout.flush()
             say(error_line(error), "red", stderr=True)
+        except Exception as error:  # a defect ends the turn, and not the session
+            if isinstance(error, BrokenPipeError) or os.environ.get("PACKETGATE_DEBUG"):
+                raise
+            say(unexpected_error_line(error), "red", stderr=True)
         except asyncio.CancelledError:
             say(_STOPPED)
         except (InterruptedReadError, EOFError):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.spec.tool_spec import ToolSpec, types_of
 from packetgate.tools.typed_calls import (
     command_names,
     is_place,
@@ -63,7 +63,7 @@ def completions(
 
 def _values(spec: ToolSpec, name: str, value: str, root: Path) -> Iterator[Any]:
     schema = spec.parameters[name]
-    choices = schema.get("enum") or ([True, False] if schema.get("type") == "boolean" else [])
+    choices = schema.get("enum") or ([True, False] if "boolean" in types_of(schema) else [])
     typed = text_before_cursor(value)
     yield from (one for one in choices if (one if isinstance(one, str) else json.dumps(one)).startswith(typed))
     if not choices and is_place(name):

@@ -269,6 +269,12 @@ def type_name(schema: dict[str, Any]) -> str:
     return " or ".join(type_name(option) for option in options if isinstance(option, dict)) or "any"
 
 
+def types_of(schema: Mapping[str, Any]) -> list[str]:
+    """Return the JSON types that a schema names; none if it names none."""
+    kinds = schema.get("type")
+    return [kind for kind in (kinds if isinstance(kinds, list) else [kinds]) if isinstance(kind, str)]
+
+
 def subschemas(schema: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield a schema and the schemas inside, each with the name of its parameter or definition."""
     if depth > MAX_SCHEMA_DEPTH or not isinstance(schema, dict):
