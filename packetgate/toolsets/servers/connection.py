@@ -215,8 +215,9 @@ class Connection(Server):
         if not (self._login and self._login.problem):  # the user may log in at any time
             self._attempts += 1
         self._foreign_problem = self._cause(error)
-        log = f"its output is in {self._process.log.label}" if self._process else ""
-        hint = self._process.hint() if self._process and self.state == "connecting" else ""
+        process = self._process if self._process and not self._process.is_missing else None
+        log = f"its output is in {process.log.label}" if process else ""
+        hint = process.hint() if process and self.state == "connecting" else ""
         super().fail(ServerError("; ".join(filter(None, [self._foreign_problem, log, hint]))))
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:

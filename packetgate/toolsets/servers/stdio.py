@@ -1,6 +1,5 @@
 """Run a server process: exchange messages over pipes, limit their length, and log the server's other output."""
 
-import errno
 import fcntl
 import logging
 import os
@@ -102,7 +101,9 @@ class LoggedTransport(ClientTransport):
         self.start = start
         self.confinement = start.confinement
         self.stop_reason = ""
-        """Why Packetgate killed the server; empty if it did not."""
+        """Why the server did not start, or why Packetgate killed it; otherwise empty."""
+        self.is_missing = False
+        """Whether there is no such program."""
         self._host_filter: HostFilter | None = None
         self._start_mark: Path | None = None
 
@@ -122,7 +123,12 @@ class LoggedTransport(ClientTransport):
         prefix, env, inherited = list[str](), self._env, list[int]()
         received, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         writing, sent = anyio.create_memory_object_stream[SessionMessage](0)
-        self.stop_reason = ""
+        program = self._command[0]
+        in_folder = os.path.join(self._cwd or ".", program) if os.sep in program else program  # noqa: PTH118 - keeps `./`
+        self.is_missing = shutil.which(in_folder, path=self._env.get("PATH")) is None
+        self.stop_reason = f"the program {program!r} is not installed, or not on PATH" if self.is_missing else ""
+        if self.is_missing:
+            raise FileNotFoundError(self.stop_reason)
         async with AsyncExitStack() as stack:
             if self.confinement is not None:
                 wrapper = await stack.enter_async_context(_in_thread(self._wrapper(self.confinement)))
@@ -159,14 +165,10 @@ class LoggedTransport(ClientTransport):
     @contextmanager
     def _wrapper(self, confinement: Confinement) -> Iterator[Wrapper]:
         """Yield what confines the server. Blocking."""
-        program = self._command[0]
-        in_folder = os.path.join(self._cwd or ".", program) if os.sep in program else program  # noqa: PTH118 - keeps `./`
-        if shutil.which(in_folder, path=self._env.get("PATH")) is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
         with ExitStack() as stack:
             if confinement.home is not None:
                 self._start_mark = stack.enter_context(_marked_start(confinement.home))
-            yield stack.enter_context(confinement.wrapper(program, self._env))
+            yield stack.enter_context(confinement.wrapper(self._command[0], self._env))
 
     async def _read(self, process: Process, messages: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
         assert process.stdout is not None  # noqa: S101
