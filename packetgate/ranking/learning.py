@@ -95,9 +95,9 @@ def rank_surprise(score: float, most: float) -> float:
 class LearnedUses:
     """The confirmed uses of one user. Threads share the object, so it is never modified."""
 
-    def __init__(self, uses: Iterable[ConfirmedUse], at: datetime | None = None) -> None:
-        """Take the newest uses of each tool, and weight them by their age at the time `at` (default: now)."""
-        today, counted = at or now(), Counter[str]()
+    def __init__(self, uses: Iterable[ConfirmedUse]) -> None:
+        """Take the newest uses of each tool, and weight them by their age."""
+        today, counted = now(), Counter[str]()
         self._uses: list[tuple[ConfirmedUse, float]] = []
         self._by_stem: defaultdict[str, list[int]] = defaultdict(list)
         for use in sorted(uses, key=lambda use: use.at, reverse=True):

@@ -55,13 +55,8 @@ def _server_line(server: str, specs: Sequence[ToolSpec], primary: Sequence[str],
     parts = [f"{category} {count}" for category, count in [*counts, *([("other", other)] if other else [])]]
     about = f": {', '.join(parts)}" if counts else ""
     more = ", ..." if len(specs) > len(primary) else ""
-    return f"- {server} ({counted(len(specs), 'tool')}){about}" + (
-        f"; {_names(server, primary)}{more}" if primary else ""
-    )
-
-
-def _names(server: str, names: Iterable[str]) -> str:
-    return ", ".join(name.removeprefix(f"{server}.") for name in names)
+    names = ", ".join(name.removeprefix(f"{server}.") for name in primary)
+    return f"- {server} ({counted(len(specs), 'tool')}){about}" + (f"; {names}{more}" if primary else "")
 
 
 def _category_ledger(servers: Servers, max_tokens: int) -> str:

@@ -263,16 +263,12 @@ def _candidates_at(params: Mapping[str, Any], error: ValidationError) -> list[An
 
 def parse_container(text: str) -> list[Any]:
     """Return the object or array that a text contains as nearly JSON, as the only item of a list; else empty."""
-    if not _begins_container(text):
+    if not text.lstrip().startswith(("{", "[", "```")):
         return []
     try:
         return [read_nearly_json(text)]
     except ValueError:
         return []
-
-
-def _begins_container(text: str) -> bool:
-    return text.lstrip().startswith(("{", "[", "```"))
 
 
 def _options(value: Any, options: Sequence[Any]) -> list[Any]:

@@ -62,7 +62,7 @@ def host_pattern(text: str) -> str:
     is_bare = not {*"/@\\"} & {*text} and not {*"?#"} & {*text} and not _PORT.search(text.rpartition("]")[2])
     if text == "*":
         return text
-    if not host or not is_bare or (wildcard and _is_ip(host)):
+    if not host or not is_bare or (wildcard and _ip_in(host)):
         raise ValueError(
             f"{text[:60]!a} is not a host: write example.org, *.example.org for the hosts below it, an IP address, or "
             "* for all hosts; without a scheme, port or path"
@@ -92,7 +92,3 @@ def _ip_in(text: str) -> str:
         return str(ip_address(text))
     except ValueError:
         return ""
-
-
-def _is_ip(host: str) -> bool:
-    return bool(_ip_in(host))

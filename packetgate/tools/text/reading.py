@@ -24,9 +24,9 @@ _KIND_BY_PHRASE = {one.replace("_", " "): kind for kind, stored in _TALK.items()
 _KIND_WORDS = {kind: frozenset(stored["words"].split()) for kind, stored in _TALK.items() if "words" in stored}
 _TALK_WORDS = _BESIDE_TALK.union(*_KIND_WORDS.values())
 TALK_REPLIES = {kind: stored["reply"] for kind, stored in _TALK.items() if "reply" in stored}
+"""Answers to small talk that need nothing else."""
 ABOUT_TOOLS = {"help", "about"}
 """Kinds of small talk that are answered with what the tools can do."""
-"""Answers to small talk that need nothing else."""
 _MAX_TALK_WORDS = 12
 _TALK_WORD = re.compile('[^\\s?!.,;:()"\u00bf\u00a1\uff1f\uff01\u3002\u3001\u2026]+')
 

@@ -162,7 +162,7 @@ class LeftBehind:
 
     def _search(self) -> _Found:
         found = _Found({}, [], {}, [])
-        for path in _own_environment():
+        for path in dict.fromkeys((Path(sys.prefix), Path(sys.base_prefix), _CODE)):  # what runs Packetgate
             found.files.update((inside, True) for inside in self._inside(path) if os.path.lexists(inside))
         for path in self._settings:
             if path.is_file():
@@ -249,11 +249,6 @@ def identity(path: Path) -> tuple[int, int] | None:
         status = path.lstat()
         return status.st_dev, status.st_ino
     return None
-
-
-def _own_environment() -> Iterator[Path]:
-    """Yield the folders of the interpreter that runs Packetgate, and of Packetgate's code."""
-    yield from dict.fromkeys((Path(sys.prefix), Path(sys.base_prefix), _CODE))
 
 
 def _importable() -> set[str]:
