@@ -3,16 +3,19 @@
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+import anyio
 
 from packetgate.tools.text.roles import SECRET_FILES
 from packetgate.toolsets.builtin.appeared import SETTINGS_FILES, note_writable
 from packetgate.toolsets.builtin.left_behind import ENVIRONMENT_PARTS, LeftBehind
 
+_T = TypeVar("_T")
 _NAMES: dict[str, list[str]] = SECRET_FILES["sandbox"]
 _SYSTEM = [*map(Path, "/usr /bin /sbin /lib /lib32 /lib64 /etc /opt /nix /snap /sys".split())]
 _KERNEL = [*map(Path, "/proc/sys /proc/sysrq-trigger /proc/irq /proc/bus /proc/fs".split())]
@@ -114,6 +117,18 @@ class Wrapper(NamedTuple):
     """The command line to prepend to the program's."""
     left: LeftBehind
     """The files that the program cannot change, and those that it leaves behind."""
+
+
+@asynccontextmanager
+async def in_thread(blocking: AbstractContextManager[_T]) -> AsyncIterator[_T]:
+    """Enter and leave a blocking context in threads; a cancellation waits for them."""
+    with anyio.CancelScope(shield=True):
+        value = await anyio.to_thread.run_sync(blocking.__enter__)
+    try:
+        yield value
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(blocking.__exit__, None, None, None)
 
 
 def _is_within(path: Path, folders: Iterable[Path]) -> bool:

@@ -6,17 +6,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
 import anyio
 
 from packetgate.toolsets.builtin import launcher
-from packetgate.toolsets.builtin.confinement import Confinement, Wrapper
+from packetgate.toolsets.builtin.confinement import Confinement, Wrapper, in_thread
 from packetgate.toolsets.builtin.files import ToolFailure
 from packetgate.toolsets.builtin.limits import MAX_COMMAND_GB
 
@@ -91,28 +91,29 @@ class Sandbox:
                 await anyio.to_thread.run_sync(_hide_environment)
             yield {**environment}, None
             return
-        temporary = await anyio.to_thread.run_sync(partial(tempfile.mkdtemp, prefix="packetgate-"))
-        opened = self.confinement(folder, temporary).wrapper(argv[0], environment)
-        with anyio.CancelScope(shield=True):
-            wrapper = await anyio.to_thread.run_sync(opened.__enter__)
-        try:
-            yield {**environment, "TMPDIR": temporary}, wrapper
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(opened.__exit__, None, None, None)
-                await anyio.to_thread.run_sync(partial(shutil.rmtree, temporary, ignore_errors=True))
+        async with in_thread(self._prepared(argv[0], folder, environment)) as prepared:
+            yield prepared
 
-    def confinement(self, folder: Path, temporary: str | None = None) -> Confinement:
-        """Return what a program that starts in the folder may use. `temporary` is its folder for temporary files."""
-        changed = [*([temporary] if temporary else []), *map(os.path.expanduser, self.settings.writes)]
+    @contextmanager
+    def _prepared(
+        self, program: str, folder: Path, environment: Mapping[str, str]
+    ) -> Iterator[tuple[dict[str, str], Wrapper]]:
+        temporary = tempfile.mkdtemp(prefix="packetgate-")
+        try:
+            with self._confinement(folder, temporary).wrapper(program, environment) as wrapper:
+                yield {**environment, "TMPDIR": temporary}, wrapper
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    def _confinement(self, folder: Path, temporary: str) -> Confinement:
         return Confinement(
             folder,
             reads=(Path(launcher.__file__), *map(Path, map(os.path.expanduser, self.settings.reads))),
-            writes=(folder, *map(Path, changed)),
+            writes=(folder, Path(temporary), *map(Path, map(os.path.expanduser, self.settings.writes))),
             network=self.settings.network,
             data=self.settings.data,
             settings_files=self.settings.settings_files,
-            temporary=Path(temporary) if temporary else None,
+            temporary=Path(temporary),
         )
 
 

@@ -6,10 +6,10 @@ import os
 import shutil
 import signal
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any, TextIO, TypeVar
+from typing import Any, TextIO
 
 import anyio
 from anyio.abc import Process
@@ -22,7 +22,7 @@ from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 
 from packetgate.state.redaction import redacted
-from packetgate.toolsets.builtin.confinement import Confinement, Wrapper
+from packetgate.toolsets.builtin.confinement import Confinement, Wrapper, in_thread
 from packetgate.toolsets.builtin.left_behind import is_replaced
 from packetgate.toolsets.builtin.limits import INTERVAL_S, excess_of, max_memory_bytes
 from packetgate.toolsets.servers.confined import HOSTS_HINT, SANDBOX_ERRORS, SANDBOX_HINT, ServerStart
@@ -35,7 +35,6 @@ _GRACE_S = 2.0
 """Longest wait for a server to exit after its input is closed, and again after SIGTERM, in seconds."""
 
 _LOGGER = logging.getLogger(__name__)
-_T = TypeVar("_T")
 
 
 class ServerLog:
@@ -94,12 +93,9 @@ class LoggedTransport(ClientTransport):
 
     def __init__(self, start: ServerStart, inherited: dict[str, str], log: ServerLog) -> None:
         """`inherited`: environment variables besides those of the start and of every process."""
-        self._command = start.command
-        self._cwd = start.folder
         self._env = get_default_environment() | inherited | start.environment
         self.log = log
         self.start = start
-        self.confinement = start.confinement
         self.stop_reason = ""
         """Why the server did not start, or why Packetgate killed it; otherwise empty."""
         self.is_missing = False
@@ -110,9 +106,10 @@ class LoggedTransport(ClientTransport):
     def hint(self, error: str = "") -> str:
         """Return what to say about an error that the sandbox may cause (empty: every error), else an empty text."""
         is_refused = self._host_filter is not None and bool(self._host_filter.refused)
-        if self.confinement is None or not (is_refused or not error or SANDBOX_ERRORS.search(error)):
+        confinement = self.start.confinement
+        if confinement is None or not (is_refused or not error or SANDBOX_ERRORS.search(error)):
             return ""
-        return f"{HOSTS_HINT}; {SANDBOX_HINT}" if self.confinement.hosts else SANDBOX_HINT
+        return f"{HOSTS_HINT}; {SANDBOX_HINT}" if confinement.hosts else SANDBOX_HINT
 
     @asynccontextmanager
     async def connect_session(
@@ -123,25 +120,25 @@ class LoggedTransport(ClientTransport):
         prefix, env, inherited = list[str](), self._env, list[int]()
         received, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         writing, sent = anyio.create_memory_object_stream[SessionMessage](0)
-        program = self._command[0]
-        in_folder = os.path.join(self._cwd or ".", program) if os.sep in program else program  # noqa: PTH118 - keeps `./`
+        program = self.start.command[0]
+        in_folder = os.path.join(self.start.folder or ".", program) if os.sep in program else program  # noqa: PTH118 - keeps `./`
         self.is_missing = shutil.which(in_folder, path=self._env.get("PATH")) is None
         self.stop_reason = f"the program {program!r} is not installed, or not on PATH" if self.is_missing else ""
         if self.is_missing:
             raise FileNotFoundError(self.stop_reason)
         async with AsyncExitStack() as stack:
-            if self.confinement is not None:
-                wrapper = await stack.enter_async_context(_in_thread(self._wrapper(self.confinement)))
+            if (confinement := self.start.confinement) is not None:
+                wrapper = await stack.enter_async_context(in_thread(self._wrapper(confinement)))
                 prefix = wrapper.command
-                if self.confinement.hosts:
-                    hosts = self._host_filter = stack.enter_context(HostFilter(self.confinement.hosts, self.log.write))
+                if confinement.hosts:
+                    hosts = self._host_filter = stack.enter_context(HostFilter(confinement.hosts, self.log.write))
                     prefix, env, inherited = [*prefix, *hosts.command], env | hosts.environment, [hosts.channel]
             with self.log.pipe() as errors:
                 process = await anyio.open_process(
-                    [*prefix, *self._command],
+                    [*prefix, *self.start.command],
                     stderr=errors,
                     env=env,
-                    cwd=self._cwd,
+                    cwd=self.start.folder,
                     start_new_session=True,
                     pass_fds=inherited,
                 )
@@ -168,7 +165,7 @@ class LoggedTransport(ClientTransport):
         with ExitStack() as stack:
             if confinement.home is not None:
                 self._start_mark = stack.enter_context(_marked_start(confinement.home))
-            yield stack.enter_context(confinement.wrapper(self._command[0], self._env))
+            yield stack.enter_context(confinement.wrapper(self.start.command[0], self._env))
 
     async def _read(self, process: Process, messages: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
         assert process.stdout is not None  # noqa: S101
@@ -224,7 +221,7 @@ class LoggedTransport(ClientTransport):
 
     def _tell_left(self, wrapper: Wrapper) -> None:
         """Log what the server left behind that runs later. Blocking."""
-        for line in wrapper.left.report(Path(self._cwd or "").absolute()):
+        for line in wrapper.left.report(Path(self.start.folder or "").absolute()):
             self.log.write(f"{line}\n".encode())
             _LOGGER.warning("%s: %s", self.log.path.stem, line)
 
@@ -232,18 +229,6 @@ class LoggedTransport(ClientTransport):
         self.stop_reason = f"the server was stopped: {reason}"
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-
-
-@asynccontextmanager
-async def _in_thread(blocking: AbstractContextManager[_T]) -> AsyncIterator[_T]:
-    """Enter and leave a blocking context in threads; a cancellation waits for them."""
-    with anyio.CancelScope(shield=True):
-        value = await anyio.to_thread.run_sync(blocking.__enter__)
-    try:
-        yield value
-    finally:
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(blocking.__exit__, None, None, None)
 
 
 @contextmanager
