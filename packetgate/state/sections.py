@@ -203,11 +203,6 @@ class Context(Section):
         """Names that may be called this turn."""
         return frozenset([entry.tool_name for entry in self.palette])
 
-    @property
-    def available_count(self) -> int:
-        """Number of available tools."""
-        return len(self.available_mcp_tools) + self.available_more
-
     def with_tool(self, entry: PaletteEntry) -> "Context":
         """Return the section with a tool added to the palette, unless the palette already has it for general use."""
         others = tuple(item for item in self.palette if item.tool_name != entry.tool_name or item.reason != "kept")

@@ -13,5 +13,5 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 async def test_the_first_tools_are_named_and_all_counted(tools: int, named: int):
     shelf = Shelf(Catalogue([tool(f"shelf.item_{number:05}") for number in range(tools)]))
     context = (await build_palette(packet("get it"), Runtime(context=CONTEXT), lite=None, toolbox=shelf))["context"]
-    assert (len(context.available_mcp_tools), context.available_count) == (named, tools)
+    assert (len(context.available_mcp_tools), context.available_more) == (named, tools - named)
     assert context.available_mcp_tools[0] == "shelf.item_00000"

@@ -1,1 +1,1 @@
-"""Words, tokens, passages, differences and documents."""
+"""Words, tokens, passages and documents."""

@@ -3,8 +3,9 @@
 import os
 import stat
 from codecs import BOM_UTF8
-from difflib import get_close_matches
+from difflib import get_close_matches, unified_diff
 from functools import cached_property
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,7 +13,6 @@ from pydantic import Field
 
 from packetgate.state.printing import byte_size, counted, shorten
 from packetgate.state.routing import Risk
-from packetgate.tools.text.differences import difference
 from packetgate.toolsets.builtin.file_operations import FileOperations, already_exists
 from packetgate.toolsets.builtin.files import (
     MAX_READ_BYTES,
@@ -34,7 +34,7 @@ _LINE_CHARS = 120
 _Source = Annotated[str, Field(description="The file or folder as it is called now, for example drafts/plan.md.")]
 
 
-def writing_tools(root: Root, store: UndoStore | None = None) -> tuple[BuiltinTool, ...]:
+def writing_tools(root: Root, store: UndoStore | None) -> tuple[BuiltinTool, ...]:
     """Return the tools that write text below `root`. `store` records the changes, so that they can be undone."""
     operations = FileOperations(root, store)
 
@@ -122,7 +122,7 @@ def writing_tools(root: Root, store: UndoStore | None = None) -> tuple[BuiltinTo
     )
 
 
-def moving_tools(root: Root, store: UndoStore | None = None) -> tuple[BuiltinTool, ...]:
+def moving_tools(root: Root, store: UndoStore | None) -> tuple[BuiltinTool, ...]:
     """Return the tools that move, copy and delete files and folders below `root`. For `store` see `writing_tools`."""
     operations = FileOperations(root, store)
 
@@ -274,7 +274,12 @@ class CurrentFile:
             return f"[no difference shown: {error}]"
         if max(len(old), len(text)) > MAX_DIFF_CHARS:
             return f"[no difference shown: {self.name} has more than {MAX_DIFF_CHARS:,} characters]"
-        return difference(old, text, f"{self.name} (before)" if self.exists else "/dev/null", f"{self.name} (after)")
+        if old == text:
+            return "[the text stays the same]"
+        names = f"{self.name} (before)" if self.exists else "/dev/null", f"{self.name} (after)"
+        lines = unified_diff([*StringIO(old)], [*StringIO(text)], *names)  # only a newline ends a line
+        ended = (line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+        return "".join(ended).rstrip("\n")
 
 
 def _passage_not_found(file: CurrentFile, old_text: str) -> ToolFailure:

@@ -27,7 +27,7 @@ class FileOperations:
     A file appears or changes in one step. Only `write` replaces a file. System errors are raised as `OSError`.
     """
 
-    def __init__(self, root: Root, store: UndoStore | None = None) -> None:
+    def __init__(self, root: Root, store: UndoStore | None) -> None:
         """`store` records the changes of calls that belong to a session."""
         self._root = root
         self._store = store

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from packetgate.tools.text.roles import SECRET_FILES
+from packetgate.toolsets.builtin.appeared import SETTINGS_FILES
 
 Identities = Mapping[Path, tuple[int, int] | None]
 """Device and inode of each file or folder."""
@@ -205,7 +206,7 @@ class LeftBehind:
             left = [name for name in left if name not in {"objects", "refs", "logs", *_NAMES["git"]}]
         for name in [*left]:
             if _READ_ONLY.fullmatch(name) or _READ_ONLY.fullmatch(f"{folder.name}/{name}"):
-                is_settings = name in {"packetgate.toml", "mcp.json"}
+                is_settings = name in SETTINGS_FILES
                 found.files.setdefault(folder / name, is_settings)
             elif name == ".git" and not names[name]:  # of a worktree or submodule: names Git's folder
                 found.files[folder / name] = True

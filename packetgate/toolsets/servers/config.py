@@ -4,7 +4,7 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from io import StringIO
@@ -21,6 +21,7 @@ from packetgate.state.printing import printable
 from packetgate.state.redaction import learn_entry_secrets, learn_secret
 from packetgate.tools.catalogue.config_file import read_config_file, read_plain_file
 from packetgate.tools.text.hosts import host_pattern
+from packetgate.tools.text.values import leaves
 
 BUILT_IN_NAMES = ("ai", "embedding")
 """Names of the built-in servers; other servers cannot have them while the built-in servers are offered."""
@@ -155,7 +156,7 @@ def read_server_entry(raw: Any) -> ServerEntry:
     """
     if not isinstance(raw, dict):
         raise UnusableEntryError(f"the entry must be an object, not {type(raw).__name__}")
-    if match := next(filter(None, map(_EDITOR_VARIABLE.search, _texts_within(raw))), None):
+    if match := next(filter(None, map(_EDITOR_VARIABLE.search, _texts_in(raw))), None):
         raise UnusableEntryError(
             f"only an editor can fill in ${{{match[1]}}}: write ${{NAME}}, and set the environment variable NAME"
         )
@@ -194,17 +195,13 @@ def _checked_fields(raw: dict[str, Any]) -> tuple[_EntryFields, list[str]]:
         return _EntryFields.model_validate({**raw, **{name: _REPAIRS[name][0] for name in notes}}), [*notes.values()]
 
 
-def _texts_within(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _texts_within(inner)
+def _texts_in(entry: Mapping[str, Any]) -> list[str]:
+    return [leaf.value for leaf in leaves(entry) if isinstance(leaf.value, str)]
 
 
 def placeholders(entry: Mapping[str, Any]) -> list[str]:
     """Return the parts of an entry that documentation leaves for the user to fill in, such as `/path/to/folder`."""
-    return [match[0] for text in _texts_within(entry) if (match := _PLACEHOLDER.search(text))]
+    return [match[0] for text in _texts_in(entry) if (match := _PLACEHOLDER.search(text))]
 
 
 @dataclass(frozen=True)
