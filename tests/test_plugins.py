@@ -219,7 +219,7 @@ async def test_the_check_of_an_installed_plug_in_holds_at_every_door(
     entry_points: list[EntryPoint], tmp_path: Path, door: str
 ):
     entry_points.append(EntryPoint("house", "test_plugins:PLUGIN", GROUP))
-    async with open_door(door, Office(), Setup(tmp_path, WRITES)) as opened:
+    async with open_door(door, Setup(tmp_path, WRITES)) as opened:
         mailed = await opened.turn([mail()], words="Write to mia@example.org: it is late")
         noted = await opened.turn([note()], words="Write avocado into note a", answers=["approve"], thread="two")
     assert (mailed.ran, mailed.asked) == ([], [])

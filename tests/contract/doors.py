@@ -126,8 +126,9 @@ class Door(Protocol):
 
 
 @asynccontextmanager
-async def open_door(name: str, office: Office, setup: Setup) -> AsyncIterator[Any]:
-    """Open a door to an office."""
+async def open_door(name: str, setup: Setup, office: Office | None = None) -> AsyncIterator[Any]:
+    """Open a door to an office, by default to a new one."""
+    office = office or Office()
     async with AsyncExitStack() as stack:
         if name == PROXY:
             yield await _ProxyDoor.open(office, setup, stack)

@@ -1,4 +1,4 @@
-"""A chat model that makes scripted calls, and records its prompts."""
+"""A chat model that makes scripted calls and records its prompts, and a reviewer that approves them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +9,9 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
+
+from packetgate.deciders.protocols import Review
+from packetgate.gate.confidence import CallReview
 
 
 class ScriptedModel(BaseChatModel):
@@ -41,6 +44,12 @@ class ScriptedModel(BaseChatModel):
             calls.append({"name": _offered_name(name, offered), "args": args, "id": f"call-{self.made}"})
         message = AIMessage("" if calls else self.answer, tool_calls=calls)
         return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+async def approve(packet: Any, catalogue: Any, settings: Any) -> Review:
+    """Approve every call: a reviewer that asks no model."""
+    calls = packet.routing.calls
+    return Review(reviews=tuple(CallReview(call_id=call.call_id, approved=True, confidence=0.95) for call in calls))
 
 
 def _offered_name(name: str, offered: Sequence[str]) -> str:

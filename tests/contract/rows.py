@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from contract.doors import GATES, Answer, Outcome, Question, Setup, Step, open_door
-from contract.office import Made, Office
+from contract.office import Made
 
 RUNS, ASKS, DRY_RUN, REFUSED = "runs", "asks", "dry run", "refused"
 """Outcomes of a call: it runs without a question; it waits for an answer; it does not run, and the result says how to
@@ -67,10 +67,9 @@ def through(*doors: str) -> pytest.MarkDecorator:
 
 async def check(row: Row, door: str, home: Path) -> Outcome:
     """Make the requests of a row through a door, and check the outcome of the last call."""
-    office = Office()
     setup = Setup(home, row.settings, row.policy, **row.setup)
     requests = [row.requests] if isinstance(row.requests, Request) else row.requests
-    async with open_door(door, office, setup) as opened:
+    async with open_door(door, setup) as opened:
         for one in requests:
             outcome = await opened.turn(*one.steps, words=one.words, answers=one.answers, thread=one.thread)
     name, params = requests[-1].steps[-1][-1]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from contract.doors import ALL, GATES, LIBRARY, MIDDLEWARE, PROXY, ROUTERS, Setup, open_door
-from contract.office import LONG, MAIL, SECRET, Office
+from contract.office import LONG, MAIL, SECRET
 from contract.rows import RUNS, Row, check, each, find, request, through
 
 WEATHER = request("Check the weather in Bern", ("check_weather", {"city": "Bern"}))
@@ -29,33 +29,33 @@ async def test_results_are_stated(row: Row, door: str, tmp_path: Path) -> None:
 
 @through(*ALL)
 async def test_several_calls_run_concurrently(door: str, tmp_path: Path) -> None:
-    office, together = Office(), asyncio.Barrier(3)
+    together = asyncio.Barrier(3)
 
     async def meet(_: str) -> None:
         async with asyncio.timeout(60):
             await together.wait()
 
-    office.on_call = meet
-    async with open_door(door, office, Setup(tmp_path)) as opened:
+    async with open_door(door, Setup(tmp_path)) as opened:
+        opened.office.on_call = meet
         await opened.turn([find(1), find(2), find(3)], words="Find the orders 1, 2 and 3")
-    assert sorted(args["number"] for _, args in office.made) == [1, 2, 3]
+    assert sorted(args["number"] for _, args in opened.office.made) == [1, 2, 3]
 
 
 @through(*ROUTERS)
 async def test_at_most_three_passes_run_and_the_output_states_the_limit(door: str, tmp_path: Path) -> None:
-    office, steps = Office(), [[find(number)] for number in (1, 2, 3, 4)]
-    async with open_door(door, office, Setup(tmp_path)) as opened:
+    steps = [[find(number)] for number in (1, 2, 3, 4)]
+    async with open_door(door, Setup(tmp_path)) as opened:
         outcome = await opened.turn(*steps, words="Find the orders 1, 2, 3 and 4")
-    assert [args["number"] for _, args in office.made] == [1, 2, 3]
+    assert [args["number"] for _, args in opened.office.made] == [1, 2, 3]
     assert "the limit is 3 rounds" in outcome.output
 
 
 @through(*ROUTERS)
 async def test_calls_beyond_a_cap_run_in_the_next_pass_or_are_named(door: str, tmp_path: Path) -> None:
-    office, step = Office(), [find(number) for number in range(1, 8)]
-    async with open_door(door, office, Setup(tmp_path, {"max_parallel_calls": 2})) as opened:
+    step = [find(number) for number in range(1, 8)]
+    async with open_door(door, Setup(tmp_path, {"max_parallel_calls": 2})) as opened:
         outcome = await opened.turn(step, words="Find the orders 1, 2, 3, 4, 5, 6 and 7")
-    made = [args["number"] for _, args in office.made]
+    made = [args["number"] for _, args in opened.office.made]
     assert made[:4] == [1, 2, 3, 4]
     assert "limit" in outcome.output
     assert len(made) < 7
@@ -71,7 +71,7 @@ LEAKS = {
 @through(LIBRARY)
 @pytest.mark.parametrize("leak", LEAKS.values(), ids=LEAKS)
 async def test_leaked_markup_is_not_in_the_answer(leak: str, door: str, tmp_path: Path) -> None:
-    async with open_door(door, Office(), Setup(tmp_path, answer=leak)) as opened:
+    async with open_door(door, Setup(tmp_path, answer=leak)) as opened:
         outcome = await opened.turn([find()], words="Find order 17")
     assert "Fine." in outcome.answer
     assert not any(word in outcome.answer for word in ("send_mail", "<", "think"))
@@ -80,7 +80,7 @@ async def test_leaked_markup_is_not_in_the_answer(leak: str, door: str, tmp_path
 @through(LIBRARY)
 async def test_markup_in_a_code_fence_stays(door: str, tmp_path: Path) -> None:
     answer = "Write it like this:\n\n```\n<tool_call>{}</tool_call>\n```"
-    async with open_door(door, Office(), Setup(tmp_path, answer=answer)) as opened:
+    async with open_door(door, Setup(tmp_path, answer=answer)) as opened:
         outcome = await opened.turn(words="How does a tool call look?")
     assert "<tool_call>{}</tool_call>" in outcome.answer
 
@@ -88,16 +88,14 @@ async def test_markup_in_a_code_fence_stays(door: str, tmp_path: Path) -> None:
 @through(LIBRARY, MIDDLEWARE)
 @pytest.mark.parametrize("words", ["Hello", "Thanks, that was all", "You are a great help"])
 async def test_small_talk_runs_nothing(words: str, door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, answer="You are welcome.")) as opened:
+    async with open_door(door, Setup(tmp_path, answer="You are welcome.")) as opened:
         outcome = await opened.turn(words=words)
-    assert (office.made, outcome.asked, outcome.answer) == ([], [], "You are welcome.")
+    assert (opened.office.made, outcome.asked, outcome.answer) == ([], [], "You are welcome.")
 
 
 @through(*ROUTERS)
 async def test_tool_output_is_not_in_the_system_prompt(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path)) as opened:
+    async with open_door(door, Setup(tmp_path)) as opened:
         outcome = await opened.turn([("read_mail", {})], words="Read my mail")
     before, _, after = outcome.output.removeprefix(outcome.answer).partition("Read my mail")
     assert MAIL not in before

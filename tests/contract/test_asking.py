@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from contract.doors import AGENTS, ALL, GRAPH, MIDDLEWARE, PROXY, Setup, open_door
-from contract.office import Made, Office
+from contract.office import Made
 from contract.rows import ASKS, NOTE_A, WRITES, Row, check, each, find, mail, note, request, through
 from langchain_core.messages import HumanMessage
 
@@ -49,10 +49,9 @@ ANSWERS: list[tuple[str, Any, dict[str, Any] | None, Any]] = [
     ],
 )
 async def test_an_answer_has_its_effect(answer: Any, runs_as: dict[str, Any] | None, door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES)) as opened:
+    async with open_door(door, Setup(tmp_path, WRITES)) as opened:
         outcome = await opened.turn(NOTE, words=NOTE_A.words, answers=[answer])
-    made = [args for _, args in office.made]
+    made = [args for _, args in opened.office.made]
     assert outcome.asked
     assert len(made) == (runs_as is not None)
     assert all(runs_as is not None and runs_as.items() <= args.items() for args in made)
@@ -75,13 +74,12 @@ UNUSABLE: list[tuple[str, Any]] = [
     [pytest.param(answer, door, id=f"{what} asks again ({door})") for what, answer in UNUSABLE for door in FORMS],
 )
 async def test_an_unusable_answer_repeats_the_question(answer: Any, door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES)) as opened:
+    async with open_door(door, Setup(tmp_path, WRITES)) as opened:
         outcome = await opened.turn(NOTE, words=NOTE_A.words, answers=[answer, "approve"])
     first, again = outcome.asked
     assert first.calls == again.calls
     assert again.payload["problem"]
-    assert office.made == [("write_note", APPROVED)]
+    assert opened.office.made == [("write_note", APPROVED)]
 
 
 SHOWN = [
@@ -100,70 +98,63 @@ async def test_a_question_is_complete(row: Row, door: str, tmp_path: Path) -> No
 
 @through(*AGENTS)
 async def test_one_question_covers_the_calls_that_need_one_and_decides_each(door: str, tmp_path: Path) -> None:
-    office = Office()
     three = [note("a"), find(), note("b"), note("c")]
     decisions = {
         "decisions": [{"type": "reject"}, editing(name="d", text="avocado")["decisions"][0], {"type": "approve"}]
     }
-    async with open_door(door, office, Setup(tmp_path, WRITES)) as opened:
+    async with open_door(door, Setup(tmp_path, WRITES)) as opened:
         outcome = await opened.turn(three, words="Write avocado to a, b and c, and find order 17", answers=[decisions])
     (asked,) = outcome.asked
     assert [args["name"] for _, args in asked.calls] == ["a", "b", "c"]
-    assert sorted(args.get("name", "order") for _, args in office.made) == ["c", "d", "order"]
+    assert sorted(args.get("name", "order") for _, args in opened.office.made) == ["c", "d", "order"]
 
 
 @through(*AGENTS)
 async def test_too_few_decisions_decide_nothing(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES)) as opened:
+    async with open_door(door, Setup(tmp_path, WRITES)) as opened:
         one = {"decisions": [{"type": "approve"}]}
         outcome = await opened.turn([note("a"), note("b")], words="Write avocado to a and b", answers=[one])
     assert outcome.waits
-    assert office.made == []
+    assert opened.office.made == []
 
 
 @through(*ALL)
 async def test_an_approval_is_for_one_call(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES)) as opened:
+    async with open_door(door, Setup(tmp_path, WRITES)) as opened:
         outcome = await opened.turn(NOTE, [note("b")], words="Write avocado to a and b", answers=["approve"])
     assert outcome.waits
-    assert [args["name"] for _, args in office.made] == ["a"]
+    assert [args["name"] for _, args in opened.office.made] == ["a"]
 
 
 @through(GRAPH, PROXY)
 @pytest.mark.parametrize("made", [note(), ("get_forecast", {"city": "Bern"})], ids=["write", "unconfirmed read"])
 async def test_with_nobody_to_ask_the_call_does_not_run(made: Made, door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES, can_ask=False)) as opened:
+    async with open_door(door, Setup(tmp_path, WRITES, can_ask=False)) as opened:
         outcome = await opened.turn([made], words="Write avocado to a")
-    assert (office.made, outcome.asked) == ([], [])
+    assert (opened.office.made, outcome.asked) == ([], [])
     assert outcome.output
 
 
 @through(*ALL)
 async def test_an_answer_to_an_expired_question_does_not_run_the_call(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, {**WRITES, "ask_timeout_s": 1e-6})) as opened:
+    async with open_door(door, Setup(tmp_path, {**WRITES, "ask_timeout_s": 1e-6})) as opened:
         await opened.turn(NOTE, words=NOTE_A.words, answers=["approve"])
-    assert office.made == []
+    assert opened.office.made == []
 
 
 @through(*AGENTS)
 async def test_a_response_in_words_reaches_the_model(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES)) as opened:
+    async with open_door(door, Setup(tmp_path, WRITES)) as opened:
         outcome = await opened.turn(NOTE, words=NOTE_A.words, answers=[[{"type": "response", "args": "call it Zebra"}]])
     assert "call it Zebra" in outcome.output
-    assert office.made == []
+    assert opened.office.made == []
 
 
 @through(GRAPH)
 async def test_a_thread_id_without_a_checkpointer_asks_nobody(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES, can_ask=False)) as opened:
+    async with open_door(door, Setup(tmp_path, WRITES, can_ask=False)) as opened:
         opened.begin([NOTE])
         given = {"messages": [HumanMessage(NOTE_A.words)]}
         state = await opened.graph.ainvoke(given, {"configurable": {"thread_id": "one"}})
-    assert office.made == []
+    assert opened.office.made == []
     assert "__interrupt__" not in state

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from contract.doors import LIBRARY, MIDDLEWARE, PROXY, ROUTERS, Setup, open_door
-from contract.office import Office
 from contract.rows import ASKS, NOTE_A, REFUSED, RUNS, WRITES, Row, check, each, fetch, find, request, through
 
 FIND = request("Find order 17", find())
@@ -81,18 +80,16 @@ DOUBTED = [
 
 @through(*ROUTERS)
 async def test_a_call_below_the_threshold_runs_once_it_is_approved(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, confidence=0.1)) as opened:
+    async with open_door(door, Setup(tmp_path, confidence=0.1)) as opened:
         await opened.turn([find()], words="Find order 17", answers=["approve"])
-    assert office.made == [find()]
+    assert opened.office.made == [find()]
 
 
 @through(*OF_AGENTS)
 async def test_a_doubted_call_runs_once_it_is_approved(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path)) as opened:
+    async with open_door(door, Setup(tmp_path)) as opened:
         await opened.turn([WRONG], words=PAGE, answers=["approve"])
-    assert office.made == [WRONG]
+    assert opened.office.made == [WRONG]
 
 
 @each([*ROWS, *DOUBTED])

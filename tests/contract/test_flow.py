@@ -58,9 +58,9 @@ async def test_a_labelled_session_reaches_only_named_hosts(row: Row, door: str, 
 @through(*GATES)
 async def test_labels_outlast_a_restart(door: str, tmp_path: Path) -> None:
     office, setup = Office(), Setup(tmp_path, stored=True)
-    async with open_door(door, office, setup) as opened:
+    async with open_door(door, setup, office) as opened:
         await opened.turn([DIARY], words="Read my diary")
-    async with open_door(door, office, setup) as opened:
+    async with open_door(door, setup, office) as opened:
         outcome = await opened.turn([fetch(EVIL)], words="Open the page")
     assert outcome.waits
     assert "private data" in outcome.question

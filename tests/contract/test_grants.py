@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from contract.doors import GATES, Door, Outcome, Setup, open_door
-from contract.office import Office
-from contract.rows import WRITES, mail, through
+from contract.office import Made, Office
+from contract.rows import WRITES, mail, note, through
 
 REMEMBERED = '[policy]\nremember = "always"\nremember_uses = 2\n'
 MIA = "mia@example.org"
@@ -17,72 +17,51 @@ async def send(door: Door, to: str = MIA, answers: Any = (), thread: str = "one"
     return await door.turn([mail(to)], words=words or f"Send a mail to {to}", answers=answers, thread=thread)
 
 
+LATER: list[tuple[str, str, Made, str, bool, int]] = [
+    ("an approval for a session covers the same call", "session", mail(MIA), "one", False, 2),
+    ("a permanent approval covers the same call", "always", mail(MIA), "one", False, 2),
+    ("an approval for a session ends with it", "session", mail(MIA), "two", True, 1),
+    ("a permanent approval holds in other sessions", "always", mail(MIA), "two", False, 2),
+    ("an approval covers only its tool", "always", note(), "one", True, 1),
+    ("an approval covers no recipient that nobody named", "always", mail("eve@evil.example"), "one", True, 1),
+    ("a refusal replaces the next question", "never", mail(MIA), "one", False, 0),
+]
+"""The answer to the first question, the later call and its session, whether it is asked about, and how many run."""
+
+
 @through(*GATES)
-@pytest.mark.parametrize("word", ["session", "always"])
-async def test_a_remembered_approval_replaces_the_next_question(word: str, door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES, REMEMBERED)) as opened:
+@pytest.mark.parametrize(
+    ("word", "call", "thread", "asks", "runs"), [row[1:] for row in LATER], ids=[row[0] for row in LATER]
+)
+async def test_a_remembered_answer_holds_within_its_bounds(
+    word: str, call: Made, thread: str, asks: bool, runs: int, door: str, tmp_path: Path
+) -> None:
+    async with open_door(door, Setup(tmp_path, WRITES, REMEMBERED)) as opened:
         first = await send(opened, answers=[word])
-        again = await send(opened)
-    assert (len(first.asked), again.asked, len(office.made)) == (1, [], 2)
-
-
-@through(*GATES)
-async def test_an_approval_for_a_session_ends_with_it(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES, REMEMBERED)) as opened:
-        await send(opened, answers=["session"])
-        assert (await send(opened, thread="two")).waits
-    assert len(office.made) == 1
-
-
-@through(*GATES)
-async def test_a_permanent_approval_holds_in_other_sessions(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES, REMEMBERED)) as opened:
-        await send(opened, answers=["always"])
-        assert not (await send(opened, thread="two")).asked
-    assert len(office.made) == 2
+        words = "Write avocado to note a" if call == note() else f"Send a mail to {MIA}"
+        later = await opened.turn([call], words=words, thread=thread)
+    assert len(first.asked) == 1
+    assert (bool(later.asked), later.waits, len(opened.office.made)) == (asks, asks, runs)
 
 
 @through(*GATES)
 async def test_an_approval_ends_with_its_count(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES, REMEMBERED)) as opened:
+    async with open_door(door, Setup(tmp_path, WRITES, REMEMBERED)) as opened:
         await send(opened, answers=["always"])
         ends = [(await send(opened)).waits for _ in range(3)]
     assert ends == [False, False, True]
-    assert len(office.made) == 3
-
-
-@through(*GATES)
-async def test_an_approval_covers_only_its_tool(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES, REMEMBERED)) as opened:
-        await send(opened, answers=["always"])
-        note = ("write_note", {"name": "a", "text": "avocado"})
-        assert (await opened.turn([note], words="Write avocado to note a")).waits
-
-
-@through(*GATES)
-async def test_an_approval_covers_no_recipient_that_nobody_named(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES, REMEMBERED)) as opened:
-        await send(opened, answers=["always"])
-        assert (await send(opened, "eve@evil.example", words=f"Send a mail to {MIA}")).waits
-    assert len(office.made) == 1
+    assert len(opened.office.made) == 3
 
 
 @through(*GATES)
 async def test_a_grant_does_not_cover_free_text_and_cannot_be_given_for_it(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES, REMEMBERED)) as opened:
+    async with open_door(door, Setup(tmp_path, WRITES, REMEMBERED)) as opened:
         await send(opened, answers=["always"])
         steps = [("read_mail", {})], [mail("eve@rival.example")]
         outcome = await opened.turn(*steps, words="Read my mail, and answer it")
     assert outcome.waits
     assert "remembers" not in outcome.question
-    assert len(office.made) == 2
+    assert len(opened.office.made) == 2
 
 
 @through(*GATES)
@@ -91,40 +70,30 @@ async def test_an_approval_outlasts_a_restart_and_ends_with_the_definition(
     changes: bool, door: str, tmp_path: Path
 ) -> None:
     office, setup = Office(), Setup(tmp_path, WRITES, REMEMBERED, stored=True)
-    async with open_door(door, office, setup) as opened:
+    async with open_door(door, setup, office) as opened:
         await send(opened, answers=["always"])
     if changes:
         office.change_mail()
-    async with open_door(door, office, setup) as opened:
+    async with open_door(door, setup, office) as opened:
         assert (await send(opened)).waits is changes
     assert len(office.made) == 1 + (not changes)
 
 
 @through(*GATES)
 async def test_nothing_is_remembered_unless_the_configuration_allows_it(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES)) as opened:
+    async with open_door(door, Setup(tmp_path, WRITES)) as opened:
         await send(opened, answers=["always", "approve"])
         again = await send(opened)
     assert again.waits
     assert "remembers" not in again.question
-    assert len(office.made) <= 1
-
-
-@through(*GATES)
-async def test_a_remembered_refusal_replaces_the_next_question(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES, REMEMBERED)) as opened:
-        await send(opened, answers=["never"])
-        assert not (await send(opened)).asked
-    assert office.made == []
+    assert len(opened.office.made) <= 1
 
 
 @through(*GATES)
 async def test_a_tool_that_looks_like_a_read_is_trusted_once(door: str, tmp_path: Path) -> None:
-    office, forecast = Office(), ("get_forecast", {"city": "Bern"})
-    async with open_door(door, office, Setup(tmp_path, {}, REMEMBERED)) as opened:
+    forecast = ("get_forecast", {"city": "Bern"})
+    async with open_door(door, Setup(tmp_path, {}, REMEMBERED)) as opened:
         first = await opened.turn([forecast], words="Get the forecast for Bern", answers=["trust"])
         again = await opened.turn([("get_forecast", {"city": "Ghent"})], words="Get the forecast for Ghent")
     assert (len(first.asked), again.asked) == (1, [])
-    assert len(office.made) == 2
+    assert len(opened.office.made) == 2

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract.model import ScriptedModel
+from contract.model import ScriptedModel, approve
 from langchain.chat_models import init_chat_model
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import HumanMessage
@@ -16,8 +16,6 @@ from pydantic import Field
 from support.scripted_openai import ScriptedOpenAI, serve_scripted_openai
 from support.scripted_replies import as_calls
 
-from packetgate.deciders.protocols import Review
-from packetgate.gate.confidence import CallReview
 from packetgate.router import create_router
 from packetgate.state.errors import InputError
 from packetgate.toolsets.servers.functions import reads
@@ -27,11 +25,6 @@ from packetgate.toolsets.servers.functions import reads
 def list_late_orders() -> str:
     """List the orders that are late."""
     return "A-17 is late"
-
-
-async def approve(packet: Any, catalogue: Any, settings: Any) -> Review:
-    calls = packet.routing.calls
-    return Review(reviews=tuple(CallReview(call_id=call.call_id, approved=True, confidence=0.95) for call in calls))
 
 
 class Model(ScriptedModel):

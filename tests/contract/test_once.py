@@ -21,39 +21,30 @@ UNTIL_THE_CALL = {GRAPH: "execute_tool", MIDDLEWARE: "tools"}
 
 
 @through(*AGENTS)
-async def test_a_second_answer_to_a_question_runs_nothing(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES)) as opened:
+@pytest.mark.parametrize(("first", "ran"), [("approve", SENT), ("reject", [])])
+async def test_a_second_answer_to_a_question_runs_nothing(
+    first: str, ran: list[Made], door: str, tmp_path: Path
+) -> None:
+    async with open_door(door, Setup(tmp_path, WRITES)) as opened:
         (asked,) = (await opened.turn([MAIL], words=WORDS)).asked
+        await opened.reply(asked, first)
+        assert opened.office.made == ran
         await opened.reply(asked, "approve")
-        assert office.made == SENT
-        await opened.reply(asked, "approve")
-    assert office.made == SENT
-
-
-@through(*AGENTS)
-async def test_an_approval_after_a_rejection_runs_nothing(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES)) as opened:
-        (asked,) = (await opened.turn([MAIL], words=WORDS)).asked
-        await opened.reply(asked, "reject")
-        await opened.reply(asked, "approve")
-    assert office.made == []
+    assert opened.office.made == ran
 
 
 @through(*AGENTS)
 async def test_one_of_two_answers_at_once_counts(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES)) as opened:
+    async with open_door(door, Setup(tmp_path, WRITES)) as opened:
         (asked,) = (await opened.turn([MAIL], words=WORDS)).asked
         await asyncio.gather(*(opened.reply(asked, "approve") for _ in range(2)))
-    assert office.made == SENT
+    assert opened.office.made == SENT
 
 
 @through(*AGENTS)
 async def test_one_of_two_answers_through_two_openings_of_the_database_counts(door: str, tmp_path: Path) -> None:
     office, setup = Office(), Setup(tmp_path, WRITES, stored=True)
-    async with open_door(door, office, setup) as first, open_door(door, office, setup) as second:
+    async with open_door(door, setup, office) as first, open_door(door, setup, office) as second:
         (asked,) = (await first.turn([MAIL], words=WORDS)).asked
         await asyncio.gather(first.reply(asked, "approve"), second.reply(asked, "approve"))
     assert office.made == SENT
@@ -64,31 +55,30 @@ async def test_one_of_two_answers_through_two_openings_of_the_database_counts(do
 async def test_an_answer_in_a_fork_does_not_count_for_the_answered_question(
     first: str, door: str, tmp_path: Path
 ) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES)) as opened:
+    async with open_door(door, Setup(tmp_path, WRITES)) as opened:
         (asked,) = (await opened.turn([MAIL], words=WORDS)).asked
         await opened.reply(asked, first)
-        before = list(office.made)
+        before = list(opened.office.made)
         states = [state async for state in opened.graph.aget_state_history(CONFIG)]
         fork = next(state.config for state in states if state.interrupts)
         state = await opened.graph.ainvoke(Command(resume="approve"), fork)
         assert "already answered" in state["__interrupt__"][0].value["problem"]
-        assert office.made == before
+        assert opened.office.made == before
         where = fork if door == MIDDLEWARE else CONFIG  # the graph has stored its new question, the agent has not
         while "__interrupt__" in state:  # LangGraph passes the earlier answers first
-            assert office.made == before
+            assert opened.office.made == before
             state = await opened.graph.ainvoke(Command(resume="approve"), where)
-    assert office.made == [*before, *SENT]
+    assert opened.office.made == [*before, *SENT]
 
 
 @through(GRAPH, MIDDLEWARE)
 async def test_a_finished_write_is_not_run_again_by_a_replay(door: str, tmp_path: Path) -> None:
     office, setup = Office(), Setup(tmp_path, WRITES, stored=True)
-    async with open_door(door, office, setup) as opened:
+    async with open_door(door, setup, office) as opened:
         await opened.turn([MAIL], words=WORDS, answers=["approve"])
         states = [state async for state in opened.graph.aget_state_history(CONFIG)]
     before = next(state.config for state in states if state.next == (UNTIL_THE_CALL[door],))
-    async with open_door(door, office, setup) as other:
+    async with open_door(door, setup, office) as other:
         state = await other.graph.ainvoke(None, before)
     assert "sent to mia@example.org" in str(state)
     assert office.made == SENT
@@ -96,73 +86,61 @@ async def test_a_finished_write_is_not_run_again_by_a_replay(door: str, tmp_path
 
 @through(*AGENTS)
 async def test_the_same_write_twice_at_once_runs_once(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES)) as opened:
+    async with open_door(door, Setup(tmp_path, WRITES)) as opened:
         await opened.turn([MAIL, MAIL], words=WORDS, answers=["approve"])
-    assert office.made == SENT
+    assert opened.office.made == SENT
 
 
 @through(*AGENTS)
 async def test_the_same_write_again_in_a_request_is_not_run_again(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES)) as opened:
+    async with open_door(door, Setup(tmp_path, WRITES)) as opened:
         outcome = await opened.turn([MAIL], [MAIL], words=WORDS, answers=["approve", "approve"])
     assert len(outcome.asked) == 1
-    assert office.made == SENT
+    assert opened.office.made == SENT
 
 
 @through(LIBRARY)
 async def test_the_same_read_again_in_a_turn_ends_the_loop(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path)) as opened:
+    async with open_door(door, Setup(tmp_path)) as opened:
         await opened.turn([find(), find()], [find()], words="Find order 17")
-    assert office.made == [find()]
+    assert opened.office.made == [find()]
 
 
 @through(*ALL)
 async def test_the_same_write_in_a_new_request_is_asked_about(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES)) as opened:
+    async with open_door(door, Setup(tmp_path, WRITES)) as opened:
         await opened.turn([MAIL], words=WORDS, answers=["approve"])
         assert (await opened.turn([MAIL], words=WORDS)).waits
-    assert office.made == SENT
+    assert opened.office.made == SENT
 
 
 @through(*AGENTS)
-async def test_another_process_may_take_the_answer(door: str, tmp_path: Path) -> None:
-    assert await answered_elsewhere(door, tmp_path, changes=False) == (False, SENT)
-
-
-@through(*AGENTS)
-async def test_a_tool_that_changed_since_its_question_is_asked_about_again(door: str, tmp_path: Path) -> None:
-    assert await answered_elsewhere(door, tmp_path, changes=True) == (True, [])
-
-
-async def answered_elsewhere(door: str, tmp_path: Path, *, changes: bool) -> tuple[bool, list[Made]]:
-    """Ask in one process, and approve in another; return whether the question is repeated, and the executed calls."""
+@pytest.mark.parametrize(("changes", "ran"), [(False, SENT), (True, [])], ids=["the same tool", "a changed tool"])
+async def test_another_process_takes_the_answer_unless_the_tool_changed(
+    changes: bool, ran: list[Made], door: str, tmp_path: Path
+) -> None:
     office, setup = Office(), Setup(tmp_path, WRITES, stored=True)
-    async with open_door(door, office, setup) as opened:
+    async with open_door(door, setup, office) as opened:
         (asked,) = (await opened.turn([MAIL], words=WORDS)).asked
     if changes:
         office.change_mail()
-    async with open_door(door, office, setup) as opened:
+    async with open_door(door, setup, office) as opened:
         outcome = await opened.reply(asked, "approve")
-    return outcome.waits, office.made
+    assert (outcome.waits, office.made) == (changes, ran)
 
 
 @through(PROXY)
 async def test_a_tool_that_changes_while_its_question_is_open_does_not_run(door: str, tmp_path: Path) -> None:
-    office = Office()
-    async with open_door(door, office, Setup(tmp_path, WRITES)) as opened:
+    async with open_door(door, Setup(tmp_path, WRITES)) as opened:
 
         async def change() -> str:
-            office.change_mail()
+            opened.office.change_mail()
             await opened.announce()
             return "approve"
 
         outcome = await opened.turn([MAIL], words=WORDS, answers=[change])
     assert len(outcome.asked) == 1
-    assert office.made == []
+    assert opened.office.made == []
 
 
 async def state_of_a_killed_process(door: str, office: Office, setup: Setup, tool: str, home: Path) -> Setup:
@@ -176,7 +154,7 @@ async def state_of_a_killed_process(door: str, office: Office, setup: Setup, too
 
     office.on_call = snapshot
     words, step = (WORDS, [MAIL]) if tool == "send_mail" else ("Find order 17", [find()])
-    async with open_door(door, office, setup) as opened:
+    async with open_door(door, setup, office) as opened:
         await opened.turn(step, words=words, answers=["approve"])
     office.on_call = None
     assert [name for name, _ in office.made] == [tool]
@@ -191,7 +169,7 @@ async def after_a_kill(door: str, tmp_path: Path, *answers: str, policy: str = A
     """Continue after a kill during a write; return the outcome, and how often the write ran in all."""
     office, setup = Office(), Setup(tmp_path, WRITES, policy, stored=True)
     killed = await state_of_a_killed_process(door, office, setup, "send_mail", tmp_path)
-    async with open_door(door, office, killed) as opened:
+    async with open_door(door, killed, office) as opened:
         outcome = await opened.resume([MAIL], WORDS, answers)
     return outcome, len(office.made)
 
@@ -224,7 +202,7 @@ async def test_the_question_about_a_write_without_a_rule_states_the_doubt(door: 
 async def test_a_read_that_a_kill_interrupted_runs_again(door: str, tmp_path: Path) -> None:
     office = Office()
     killed = await state_of_a_killed_process(door, office, Setup(tmp_path, stored=True), "find_order", tmp_path)
-    async with open_door(door, office, killed) as opened:
+    async with open_door(door, killed, office) as opened:
         outcome = await opened.resume([find()], "Find order 17")
     assert outcome.asked == []
     assert office.made == [find(), find()]

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import mcp_types
 import pytest
-from contract.model import ScriptedModel
+from contract.model import ScriptedModel, approve
 from fastmcp import Context, FastMCP
 from langchain.agents import create_agent
 from langchain.mcp import MCPAdapter
@@ -31,8 +31,6 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from packetgate.deciders.protocols import Review
-from packetgate.gate.confidence import CallReview
 from packetgate.graph.journal import journal_at
 from packetgate.middleware import PacketgateMiddleware
 from packetgate.router import create_router
@@ -401,11 +399,6 @@ class Ended:
     streamed: list[Any]
     asked: list[Any]
     answer: str
-
-
-async def approve(packet: Any, catalogue: Any, settings: Any) -> Review:
-    calls = packet.routing.calls
-    return Review(reviews=tuple(CallReview(call_id=call.call_id, approved=True, confidence=0.95) for call in calls))
 
 
 async def plain(tools: Sequence[Any], model: ScriptedModel) -> Any:
