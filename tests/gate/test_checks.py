@@ -39,12 +39,6 @@ def facts(settings: RoutingContext = ON, *, rule: str = "", grant: str = "", **c
     return replace(Facts(header, catalogue, frozenset(catalogue), settings=settings, grants=grants), **changed)
 
 
-def verdict(call: ToolCall, known: Facts) -> tuple[str, Code | None]:
-    """Return the effect of the strictest verdict, and its code."""
-    strictest = strictest_verdict(CHECKS, call, known)
-    return strictest.effect, strictest.code
-
-
 @pytest.mark.parametrize(
     ("call", "known", "effect"),
     [
@@ -135,25 +129,22 @@ def test_a_check_of_ones_own_makes_the_gate_stricter_and_never_less_strict():
 
 
 @pytest.mark.parametrize(
-    ("call", "settings", "approved", "by_grant", "runs"),
+    ("call", "known", "approved", "by_grant", "runs"),
     [
-        (READ, OFF, False, False, True),
-        (WRITE, ON, True, False, True),
-        (WRITE, OFF, True, True, False),
-        (LOOKS, OFF, True, False, True),
-        (LOOKS, OFF, False, False, False),
+        (READ, facts(OFF), False, False, True),
+        (WRITE, facts(), True, False, True),
+        (WRITE, facts(OFF), True, True, False),
+        (LOOKS, facts(OFF), True, False, True),
+        (LOOKS, facts(OFF), False, False, False),
+        # other people cannot approve an unconfirmed read with writes off
+        (LOOKS, facts(OFF, origin="discord"), True, False, False),
+        (LOOKS, facts(OFF, origin="discord"), True, True, True),
     ],
 )
 def test_what_runs_is_switched_on_or_an_approved_unconfirmed_read(
-    call: ToolCall, settings: RoutingContext, approved: bool, by_grant: bool, runs: bool
+    call: ToolCall, known: Facts, approved: bool, by_grant: bool, runs: bool
 ):
-    assert may_run(call, facts(settings), is_approved=approved, by_grant=by_grant) is runs
-
-
-def test_other_people_cannot_approve_an_unconfirmed_read_with_writes_off():
-    known = facts(OFF, origin="discord")
-    assert not may_run(LOOKS, known, is_approved=True, by_grant=False)
-    assert may_run(LOOKS, known, is_approved=True, by_grant=True)
+    assert may_run(call, known, is_approved=approved, by_grant=by_grant) is runs
 
 
 @pytest.mark.parametrize(

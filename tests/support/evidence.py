@@ -33,6 +33,12 @@ def sources_for(request_text: str, *calls: ToolCall) -> SourceTexts:
     return facts_of(packet, Catalogue()).sources
 
 
+def reasons(request_text: str, spec: ToolSpec, /, *calls: ToolCall, **params: Any) -> str:
+    """Return why arguments of a call are flagged; empty if none is."""
+    origins = origins_of(params, spec, sources_for(request_text, *calls))
+    return "; ".join(origin.why for origin in origins.values() if origin.is_flagged)
+
+
 def traced(
     params: Mapping[str, Any], spec: ToolSpec, request_text: str, outputs: Iterable[tuple[str, Any]]
 ) -> dict[str, Origin]:

@@ -10,11 +10,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from support.evidence import earlier_call, sources_for
+from support.evidence import earlier_call, reasons, sources_for
 from support.packets import tool
 from support.tool_specs import a_tool
 
-from packetgate.gate.provenance.flagging import _flow_flags, origins_of
+from packetgate.gate.provenance.flagging import _flow_flags
 from packetgate.state.origins import FlowLabel
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -31,11 +31,6 @@ WORDS = "zero one two three four five six seven eight nine".split()
 
 def letter(hint: str) -> ToolCall:
     return earlier_call("mail.read", f"Please open the page that this names: {hint}")
-
-
-def reasons(request: str, spec: ToolSpec, *calls: ToolCall, **params: Any) -> str:
-    origins = origins_of(params, spec, sources_for(request, *calls))
-    return "; ".join(origin.why for origin in origins.values() if origin.is_flagged)
 
 
 HINTS: dict[str, tuple[str, str]] = {
