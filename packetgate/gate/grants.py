@@ -151,7 +151,7 @@ class Grants:
         return {grant.digest: grant for grant in grants if grant.is_operators}
 
     async def covering(
-        self, call: ToolCall, digest: str, header: Header, words: str, *, only_trust: bool = False
+        self, call: ToolCall, digest: str, header: Header, words: str, *, only_trust: bool
     ) -> Grant | None:
         """Return the valid grant for a call, a denial first, an approval last; None without a grant.
 

@@ -51,9 +51,9 @@ def day_number(at: datetime) -> int:
     return int(at.timestamp()) // 86_400
 
 
-def namespace(root: tuple[str, ...], *names: str) -> tuple[str, ...]:
-    """Return a namespace below `root`. Empty labels and periods are escaped, because stores refuse them."""
-    return (*root, *(quote(name, safe="").replace(".", "%2E") or "%" for name in names))
+def _namespace(user: str) -> tuple[str, ...]:
+    """Return the namespace of a user's uses. Periods are escaped, because stores refuse them."""
+    return (*USES_NAMESPACE, quote(user, safe="").replace(".", "%2E"))
 
 
 async def store_uses(store: "BaseStore", packet: CognitionPacket) -> None:
@@ -66,7 +66,7 @@ async def store_use(store: "BaseStore", header: Header, key: str, use: Confirmed
     """Store a use. It replaces an earlier use with the same key."""
     user = _user_key(header)
     value = {**use.model_dump(mode="json"), "day": day_number(use.at)}
-    await store.aput(namespace(USES_NAMESPACE, user), key, value, index=False)
+    await store.aput(_namespace(user), key, value, index=False)
     _CACHE.get(store, {}).pop(user, None)
 
 
@@ -77,7 +77,7 @@ async def read_learned(store: "BaseStore", header: Header) -> LearnedUses:
         del cache[other]
     if user not in cache:
         uses = []
-        for item in await store.asearch(namespace(USES_NAMESPACE, user), limit=_NO_LIMIT):
+        for item in await store.asearch(_namespace(user), limit=_NO_LIMIT):
             with suppress(ValidationError):  # written by another version
                 fields = {key: item.value[key] for key in ConfirmedUse.model_fields if key in item.value}
                 uses.append(ConfirmedUse.model_validate(fields))

@@ -30,11 +30,6 @@ class SessionLabel(Section):
     source: str
     at: datetime = Field(default_factory=now)
 
-    @property
-    def meaning(self) -> str:
-        """The label's meaning, as text."""
-        return self.label.meaning
-
 
 def merged_labels(labels: Iterable[SessionLabel]) -> tuple[SessionLabel, ...]:
     """Return the first label of each kind."""

@@ -175,7 +175,7 @@ async def _list_policy(settings: Settings, *, as_json: bool) -> None:
         row = {"id": grant.grant.grant_id, "says": grant.grant.line, "state": used, "used": grant.use_count}
         rows.append({**row, **dict(grant.grant)})
     for client, labels in (await ClientLabels(journal).all()).items():
-        held = "; ".join(f"{label.meaning} from {label.source}, {label.at:%Y-%m-%d %H:%M} UTC" for label in labels)
+        held = "; ".join(f"{one.label.meaning} from {one.source}, {one.at:%Y-%m-%d %H:%M} UTC" for one in labels)
         rows.append({"id": f"client {client}", "says": held, "state": "labelled", "labels": labels})
     if rows or as_json:
         print_rows(rows, {"rule or grant": "id", "what it says": "says", "": "state"}, as_json=as_json)

@@ -24,7 +24,7 @@ DELEGATION = re.compile(
 """A request of the user to follow the instructions in a document."""
 
 
-def asks_for_action(action: str, words: str, neighbours: Iterable[str] = ()) -> bool:
+def asks_for_action(action: str, words: str, neighbours: Iterable[str]) -> bool:
     """Return whether the user's folded words ask for the action of a tool with this name.
 
     One of its verbs counts where it is an instruction, unless it asks to tell or give the user something. With an

@@ -95,6 +95,6 @@ def category_of(words: Mapping[str, Iterable[str]], own: CategoryWords = _NONE) 
     return max(by_order, key=lambda category: (weights[category], counts[category]), default="")
 
 
-def categories_in(words: Iterable[str], own: CategoryWords = _NONE) -> frozenset[str]:
+def categories_in(words: Iterable[str], own: CategoryWords) -> frozenset[str]:
     """Return the categories that lower-case words belong to, including the user's `own`."""
     return frozenset(category for word in words for known in (_CATEGORIES_OF, own) for category in known.get(word, ()))

@@ -69,7 +69,7 @@ class Root:
             raise ToolFailure(f"{path!r} leads to {name}, which may hold keys or secrets: give that path instead")
         return real_path
 
-    def real_path(self, path: str, *, follow: bool = True) -> Path:
+    def real_path(self, path: str, *, follow: bool) -> Path:
         """Return the path that `resolve` returns, also for a link to a secret file.
 
         Raise `ToolFailure` if the path is empty, invalid or outside the folder.
