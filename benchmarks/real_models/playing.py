@@ -98,7 +98,7 @@ async def _routed(case: Case, catalogue: Catalogue, deciders: Deciders) -> dict[
     if calls:
         review = await deciders.reviewer(packet.model_copy(update={"tool_routing": routing}), catalogue, context)
         spent += review.usage
-        reviews = [review.for_call(call.call_id) for call in calls]
+        reviews = [review.for_call(call) for call in calls]
     made = [Call(name=call.tool_name, arguments=call.params) for call in calls]
     return {
         "action": "call" if calls else "none" if selection.action == "call" else selection.action,

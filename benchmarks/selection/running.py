@@ -38,7 +38,7 @@ async def _outcome(case: Case, deciders: Deciders) -> Outcome:
     calls = tuple(with_risk(_call(call, selection), catalogue[call.tool_name]) for call in selection.calls)
     chosen = packet.model_copy(update={"tool_routing": ToolRouting(calls=calls)})
     review = await deciders.reviewer(chosen, catalogue, RoutingContext())
-    judged = [review.for_call(call.call_id) for call in calls]
+    judged = [review.for_call(call) for call in calls]
     sure = min(one.confidence if one.approved else min(one.confidence, 0.5) for one in judged)
     return outcome.model_copy(update={"confidence": sure})
 

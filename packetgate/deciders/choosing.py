@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from packetgate.deciders.fallback import plain_deciders, select_nothing
+from packetgate.deciders.fallback import plain_deciders
 from packetgate.deciders.intent import detect_certain_intent
 from packetgate.deciders.protocols import Decider, Deciders, Decision, Tools
 from packetgate.models.pool import ModelSource
@@ -55,7 +55,7 @@ def language_deciders(
     plugged: Deciders | None = plugins.part("deciders")
     advisers = Advisers.of(plugins)
     plain = plain_deciders(beside_model=True)
-    rules = (plugged or plain) if fallback else replace(plain, selector=select_nothing)
+    rules = plugged if plugged and fallback else plain
     select = partial(select_by_model, lite, store=store, prime=prime, advisers=advisers)
     warmer = PrefixWarmer(lite, prime)
     respond = partial(respond_by_model, prime, store=store, advisers=advisers)

@@ -1,16 +1,12 @@
-"""Decide without a model and without plug-ins: the plainest reads, and an answer with their results.
-
-Everything else needs a model.
-"""
+"""Decide without a model and without plug-ins: only typed commands call tools, and the answer shows their results."""
 
 import asyncio
-import re
 from collections.abc import Callable
 from functools import partial
 
 from packetgate.deciders.commands import usage_of
-from packetgate.deciders.intent import access_of_risk, intent_decision
-from packetgate.deciders.protocols import Answer, Deciders, IntentDecision, Review, SelectedCall, Selection
+from packetgate.deciders.intent import intent_decision
+from packetgate.deciders.protocols import Answer, Deciders, IntentDecision, Review, Selection
 from packetgate.gate.confidence import CallReview
 from packetgate.ranking.ranking import ranking_of
 from packetgate.state.channels import SwitchHints
@@ -25,23 +21,13 @@ from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.text.passages import nearest_passages
 from packetgate.tools.text.reading import ABOUT_TOOLS, TALK_REPLIES, is_small_talk, mentions_in, talk_in, unquoted_words
 from packetgate.tools.text.verbs import KNOWN_VERBS
-from packetgate.tools.text.words import words_of
 from packetgate.tools.typed_calls import command_names
 
-PLAIN_READ = "the request only asks to read this"
 NO_MODEL = (
     "This needs a language model, and none is configured: {}. `pip install '.[reflex]'`, in a clone of Packetgate,"
-    " adds rules that read simple requests without a model. Without both, type a call, such as `/read README.md`, or"
-    " `read README.md`."
+    " adds rules that read simple requests without a model. Without both, type a command, such as `/read README.md`."
 )
 NO_ANSWER = "The language model gave no usable answer, and nothing else can read this request."
-_BUILT_IN_READ = "ai.read"
-_READ = re.compile(
-    r"(?:please\s+)?(?:read|show|open|print|display|view|cat|list|ls)(?:\s+me)?(?:\s+(?:the|file|folder|contents?\s+of))*"
-    r"\s+[`\"']?(?P<path>[^\s`\"']*[\w/])[`\"']?(?:,?\s+please)?[.!]?",
-    re.IGNORECASE,
-)
-_PATH = (("path",), ("file",), ("filename",), ("file_path",), ("filepath",))
 MAX_RESULT_CHARS = 4_000
 _EXCERPT_PARAGRAPHS = 4
 LISTED = 6
@@ -50,31 +36,15 @@ LISTED = 6
 def plain_deciders(*, beside_model: bool = False) -> Deciders:
     """Return the deciders that need neither a model nor a plug-in; with a model, they decide if it fails."""
     respond = partial(respond_plainly, beside_model=beside_model)
-    return Deciders(detect_plainly, select_plainly, review_plainly, respond)
+    return Deciders(detect_plainly, select_nothing, approve_nothing, respond)
 
 
 async def detect_plainly(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-    """Return that a tool is needed if the request is a plain read that was not made yet."""
+    """Return that no tool is needed: a typed command needs no decision."""
     request = packet.content.original_prompt
-    if packet.tool_routing is not None:
-        return intent_decision(False, request, packet.intent.access, "the request is done")
-    call, catalogue = None, Catalogue()
     if not is_small_talk(request):
-        catalogue = await toolbox.catalogue()
-        call = requested_call(request, catalogue)
-    if call is None:
-        return intent_decision(False, request, Access.READ, "not a plain read")
-    return intent_decision(True, request, access_of_risk(catalogue[call.tool_name].risk), call.reasoning)
-
-
-async def select_plainly(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
-    """Return the call of a plain read; otherwise none."""
-    call = requested_call(packet.content.original_prompt, catalogue)
-    if call is None:
-        return await select_nothing(packet, catalogue, context)
-    return Selection(
-        action="call", calls=(call,), complete=True, confidence=1.0, reasoning=call.reasoning, decided_by="reflex"
-    )
+        await toolbox.catalogue()  # the answer names tools
+    return intent_decision(False, request, Access.READ, "only typed commands call tools")
 
 
 async def select_nothing(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
@@ -82,17 +52,11 @@ async def select_nothing(packet: CognitionPacket, catalogue: Catalogue, context:
     return Selection(action="none", needs_tool=False, confidence=1.0, decided_by="reflex")
 
 
-async def review_plainly(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
-    """Approve what the request says word for word. Of any other call nothing is known, so that the user is asked."""
-    requested = requested_call(packet.content.original_prompt, catalogue)
-
-    def review(call: ToolCall) -> CallReview:
-        if requested is not None and call.tool_name == requested.tool_name and not call.unstated_origins:
-            return CallReview.unjudged(call, requested.reasoning)
-        reason = "no model and no plug-in judges this call"
-        return CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning=reason)
-
-    return Review(reviews=tuple(map(review, packet.routing.calls)), decided_by="reflex")
+async def approve_nothing(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
+    """Return a review that approves no call, so that the user is asked about each."""
+    reason = "no model and no plug-in judges this call"
+    reviews = tuple(CallReview.failed(call, reason) for call in packet.routing.calls)
+    return Review(reviews=reviews, decided_by="reflex")
 
 
 async def respond_plainly(
@@ -101,26 +65,9 @@ async def respond_plainly(
     """Return each call's result, and why other calls did not run; without a call, what can be typed."""
     hints = packet.header.switch_hints
     no_match = NO_ANSWER if beside_model else NO_MODEL.format(hints.model)
-    without = partial(answer_without_tools, packet.content.original_prompt, catalogue, no_match, hints)
-    return await asyncio.to_thread(plain_answer, packet, without)
-
-
-def requested_call(request: str, catalogue: Catalogue) -> SelectedCall | None:
-    """Return the call that a request consists of: a plain read such as `read README.md`."""
-    match = _READ.fullmatch(request.strip())
-    if match is None:
-        return None
-    reader = catalogue.get(_BUILT_IN_READ)
-    if reader is None:
-        readers = [
-            spec
-            for spec in catalogue.values()
-            if spec.risk is Risk.READ and "read" in words_of(spec.upstream_name) and tuple(spec.required) in _PATH
-        ]
-        if len(readers) != 1:
-            return None
-        (reader,) = readers
-    return SelectedCall(tool_name=reader.name, params={reader.required[0]: match["path"]}, reasoning=PLAIN_READ)
+    request = packet.content.original_prompt
+    without_calls = partial(answer_without_tools, request, catalogue, no_match, hints, reads_words=beside_model)
+    return await asyncio.to_thread(plain_answer, packet, without_calls)
 
 
 def plain_answer(packet: CognitionPacket, without_calls: Callable[[], str], *, reports_servers: bool = True) -> Answer:
@@ -158,13 +105,19 @@ def plain_answer(packet: CognitionPacket, without_calls: Callable[[], str], *, r
     )
 
 
-def answer_without_tools(request: str, catalogue: Catalogue, no_match: str, hints: SwitchHints) -> str:
-    """Return the answer to a request for which no tool is used: greetings, or `no_match` with the nearest tools."""
+def answer_without_tools(
+    request: str, catalogue: Catalogue, no_match: str, hints: SwitchHints, *, reads_words: bool = True
+) -> str:
+    """Return the answer to a request for which no tool is used: greetings, or `no_match` with the nearest tools.
+
+    Args:
+        reads_words: whether more than typed commands is understood.
+    """
     talk = talk_in(request)
     if talk in TALK_REPLIES:
         return TALK_REPLIES[talk]
     if talk in ABOUT_TOOLS:
-        return _what_it_can_do(catalogue, hints)
+        return _what_it_can_do(catalogue, hints, reads_words=reads_words)
     if talk:
         tools = f" Some of them: {', '.join([*catalogue][:LISTED])}." if catalogue else ""
         return f"Hello! I route requests to tools.{tools}"
@@ -181,7 +134,7 @@ def nearest_commands(request: str, catalogue: Catalogue) -> str:
     return f"{'Nearest' if near else 'Some'} commands: {', '.join(usages)}; `/help` lists all."
 
 
-def _what_it_can_do(catalogue: Catalogue, hints: SwitchHints) -> str:
+def _what_it_can_do(catalogue: Catalogue, hints: SwitchHints, *, reads_words: bool) -> str:
     """Return what the tools do, with an example, and how to allow more."""
     if not catalogue:
         return f"I am Packetgate: I route requests to tools. No tools are connected: {hints.tools}."
@@ -191,11 +144,12 @@ def _what_it_can_do(catalogue: Catalogue, hints: SwitchHints) -> str:
     more = f"\n- and {len(catalogue) - len(shown)} more" if len(catalogue) > len(shown) else ""
     example = next((spec for spec in shown if not spec.required), shown[0])
     call = usage_of(example, command_names(catalogue)[example.name])
+    say = "Say what you want in plain words, such as `read README.md`, or type" if reads_words else "Type"
     return (
         "I am Packetgate: I route requests to tools, and ask before anything changes. "
         f"Some of my {len(catalogue)} tools:\n" + "\n".join(lines) + f"{more}\n\n"
-        f"Say what you want in plain words, such as `read README.md`, or type a call, such as `{call}`; `/help` lists "
-        f"them. Tools that change things: {hints.write}. Commands: {hints.execute}."
+        f"{say} a call, such as `{call}`; `/help` lists them. Tools that change things: {hints.write}. "
+        f"Commands: {hints.execute}."
     )
 
 

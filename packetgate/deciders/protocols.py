@@ -145,14 +145,10 @@ class Review(StageDecision):
             judgements.append(judgement.with_calibrated(curve.at(judgement.confidence)) if curve else judgement)
         return self.changed(reviews=tuple(judgements))
 
-    def for_call(self, call_id: str) -> CallReview:
+    def for_call(self, call: ToolCall) -> CallReview:
         """Return the judgement on a call; without one, the call is not approved and has confidence 0.0."""
-        failed = CallReview(call_id=call_id, approved=False, confidence=0.0, reasoning="the review failed")
-        return next((review for review in self.reviews if review.call_id == call_id), failed)
-
-
-FAILED_REVIEW = Review(reviews=(), decided_by="model")
-"""A review that approves no call."""
+        found = (review for review in self.reviews if review.call_id == call.call_id)
+        return next(found, None) or CallReview.failed(call, "the review failed")
 
 
 class Answer(StageDecision):

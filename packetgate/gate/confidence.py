@@ -33,9 +33,9 @@ class CallReview(Section):
         return cls(call_id=call.call_id, approved=True, confidence=1.0, confidence_source=source, reasoning=reason)
 
     @classmethod
-    def of_missing_tool(cls, call: ToolCall) -> "CallReview":
-        """Return the judgement on a call whose tool no longer exists."""
-        return cls(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool no longer exists")
+    def failed(cls, call: ToolCall, reason: str) -> "CallReview":
+        """Return a review that approves nothing, because the call could not be judged."""
+        return cls(call_id=call.call_id, approved=False, confidence=0.0, reasoning=reason)
 
     @property
     def uncalibrated(self) -> tuple[Confidence, ConfidenceSource]:

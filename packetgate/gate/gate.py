@@ -148,8 +148,7 @@ class Gate:
                 doubted = await doubt(call) if doubt else None
                 review = doubted or CallReview.unjudged(call, CHOSEN_BY_CLIENT)
             else:
-                failed = CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the review failed")
-                review = reviews.get(call.call_id, failed)
+                review = reviews.get(call.call_id) or CallReview.failed(call, "the review failed")
             gated.append(gated_call(call, review, facts.settings, can_ask=facts.can_ask))
         if facts.renames_calls:
             gated = [call if call.risk is Risk.READ else await self._with_unfinished_run(call, facts) for call in gated]

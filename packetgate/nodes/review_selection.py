@@ -8,7 +8,7 @@ from langgraph.store.base import BaseStore
 
 from packetgate.deciders.commands import COMMAND
 from packetgate.deciders.packets import facts_of, update_of
-from packetgate.deciders.protocols import FAILED_REVIEW, Review, Reviewer
+from packetgate.deciders.protocols import Review, Reviewer
 from packetgate.gate.confidence import NOT_APPROVED_CAP, CallReview
 from packetgate.gate.gate import Gate
 from packetgate.gate.journal import CALL_REVIEWED, entry_for
@@ -76,15 +76,12 @@ async def _review(packet: CognitionPacket, decider: Reviewer, catalogue: Catalog
         reason = str(error) if isinstance(error, PacketgateError) else f"{type(error).__name__}: {error}"
         usage = error.usage if isinstance(error, DecisionError) else TokenUsage()
         failed = f"the review failed: {reason}"
-        reviews = (
-            CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning=failed)
-            for call in packet.routing.calls
-        )
-        return FAILED_REVIEW.changed(reviews=tuple(reviews), fallback_reason=failed, usage=usage)
+        reviews = tuple(CallReview.failed(call, failed) for call in packet.routing.calls)
+        return Review(reviews=reviews, decided_by="model", fallback_reason=failed, usage=usage)
 
 
 def _evaluation(call: ToolCall, review: Review, settings: RoutingContext) -> Evaluation:
-    judgement = review.for_call(call.call_id)
+    judgement = review.for_call(call)
     score, source = judgement.uncalibrated
     return Evaluation(
         name="selection_review",

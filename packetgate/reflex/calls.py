@@ -153,7 +153,7 @@ def review(packet: CognitionPacket, catalogue: Catalogue) -> Review:
 
 def _review(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallReview:
     if call.tool_name not in catalogue:
-        return CallReview.of_missing_tool(call)
+        return CallReview.failed(call, "the tool no longer exists")
     if call.tool_name == UNDO_TOOL and undo_in_words(packet.content.original_prompt):
         return Review.approving([call], ONLY_UNDO).reviews[0]
     objections = objections_to(call, packet)

@@ -97,7 +97,7 @@ async def review_by_evidence(
     for call in calls:
         spec = catalogue.get(call.tool_name)
         if spec is None:
-            reviews.append(CallReview.of_missing_tool(call))
+            reviews.append(CallReview.failed(call, "the tool no longer exists"))
             continue
         score = scored[call.call_id]
         evidence = {**call.evidence, **score.evidence}
