@@ -31,8 +31,7 @@ from benchmarks.train.judging.examples import Tool
 from benchmarks.train.judging.synthesis import Synthesis
 from packetgate.deciders.packets import facts_of
 from packetgate.ranking.bm25 import Lexical
-from packetgate.reflex.judge.calls import right_log_odds
-from packetgate.reflex.judge.first_calls import MIN_SERVES, WEIGHTS
+from packetgate.reflex.judge.calls import MIN_SERVES, WEIGHTS, right_log_odds
 from packetgate.reflex.judge.judge import judge
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Content

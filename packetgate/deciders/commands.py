@@ -126,18 +126,13 @@ def command_selection(packet: CognitionPacket, catalogue: Catalogue) -> Selectio
         reasoning=COMMAND,
         checked=resolve_values(CheckedCall(spec.name, params), spec),
     )
-    return Selection(
-        action="call", calls=(call,), complete=True, confidence=1.0, reasoning=COMMAND, decided_by="reflex"
-    )
+    return Selection.of_certain(call)
 
 
 def undo_in_words(text: str) -> Selection | None:
     """Return the call that a text such as `undo that` asks for, if it asks for nothing else; otherwise None."""
     words = _UNDO_WORDS.fullmatch(text.strip())
-    return _undo_selection(words, ONLY_UNDO) if words else None
-
-
-def _undo_selection(match: re.Match[str], reason: str) -> Selection:
-    params = {name: value for name, value in match.groupdict().items() if value}
-    call = SelectedCall(tool_name=UNDO_TOOL, params=params, reasoning=reason)
-    return Selection(action="call", calls=(call,), complete=True, confidence=1.0, reasoning=reason, decided_by="reflex")
+    if words is None:
+        return None
+    params = {name: value for name, value in words.groupdict().items() if value}
+    return Selection.of_certain(SelectedCall(tool_name=UNDO_TOOL, params=params, reasoning=ONLY_UNDO))

@@ -3,7 +3,6 @@
 from packetgate.deciders.protocols import IntentDecision, IntentDetector
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import Risk
 from packetgate.state.sections import Access
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.toolbox import Toolbox
@@ -36,11 +35,6 @@ async def detect_certain_intent(
         return intent_decision(False, request, access, "the selection marked these calls as complete")
     why = "a call did not succeed" if failed else "the model reads the results, and may select more calls"
     return intent_decision(True, request, access, why)
-
-
-def access_of_risk(risk: Risk) -> Access:
-    """Return the access that a call of this risk needs."""
-    return {Risk.READ: Access.READ, Risk.WRITE: Access.WRITE}.get(risk, Access.EXECUTE)
 
 
 def intent_decision(needs_tool: bool, request: str, access: Access, why: str) -> IntentDecision:

@@ -99,6 +99,18 @@ class Selection(StageDecision):
     offered_tools: tuple[str, ...] = ()  # tools whose parameters the model was shown, in the order of the prompt
     call_probability: float | None = None  # measured probability that the model calls a tool
 
+    @classmethod
+    def of_certain(cls, call: SelectedCall) -> "Selection":
+        """Return the selection of the only call that the request asks for."""
+        return cls(
+            action="call",
+            calls=(call,),
+            complete=True,
+            confidence=1.0,
+            reasoning=call.reasoning,
+            decided_by="reflex",
+        )
+
     def replacing(self, model_selection: "Selection") -> "Selection":
         """Return this selection with the model's calls as alternatives, and with the model's corrections and usage.
 

@@ -3,12 +3,12 @@
 from langgraph.runtime import Runtime
 
 from packetgate.deciders.commands import COMMAND
-from packetgate.deciders.intent import access_of_risk, intent_decision
+from packetgate.deciders.intent import intent_decision
 from packetgate.deciders.protocols import IntentDecision, IntentDetector
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import Risk, ToolRouting
-from packetgate.state.sections import Intent, SystemTask
+from packetgate.state.sections import Access, Intent, SystemTask
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.text.reading import is_small_talk
 
@@ -19,15 +19,11 @@ async def detect_intent(
     packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: IntentDetector, toolbox: Toolbox
 ) -> PacketUpdate:
     """Detect the intent, and open a pass if the request needs a tool and the limit of passes allows another pass."""
-    settings = packet.governance.settings
-
-    def is_unserved() -> bool:
-        is_talk = packet.content.command or is_small_talk(packet.content.original_prompt)
-        return not decision.needs_tool and settings.enabled and not is_talk
-
+    settings, is_command = packet.governance.settings, packet.content.command is not None
+    is_request = settings.enabled and not is_command and not is_small_talk(packet.content.original_prompt)
     decision = _decision_without_decider(packet, toolbox, settings) or await decider(packet, toolbox, settings)
     is_starting = bool(toolbox.last_catalogue) and any(server.is_unknown for server in toolbox.health())
-    if is_starting and packet.tool_routing is None and is_unserved():
+    if is_starting and packet.tool_routing is None and is_request and not decision.needs_tool:
         await toolbox.catalogue(wait_for_all=True)
         decision = await decider(packet, toolbox, settings)
     routing, capped = packet.tool_routing, False
@@ -35,7 +31,8 @@ async def detect_intent(
         routing = routing.next_pass() if routing else ToolRouting(max_reinjections=settings.max_reinjections)
         capped = routing.is_at_reinjection_limit
         routing = routing.stopped_at_limit() if capped else routing
-    servers = toolbox.health() if is_unserved() else ()  # otherwise build_palette reports the problems of servers
+    # otherwise build_palette reports the problems of servers
+    servers = toolbox.health() if is_request and not decision.needs_tool else ()
     summary = f"needs a tool ({decision.access})" if decision.needs_tool else "needs no tool"
     summary += ", but the limit of passes is reached" if capped else ""
     return {
@@ -67,7 +64,7 @@ def _decision_without_decider(
     if settings.enabled and not queued and command is not None:
         is_call = packet.tool_routing is None and bool(command.tool_name)
         spec = toolbox.last_catalogue.get(command.tool_name)
-        access = access_of_risk(spec.risk if spec else Risk.READ)
+        access = Access(spec.risk if spec else Risk.READ)
         return intent_decision(is_call, packet.content.original_prompt, access, COMMAND)
     if settings.enabled and not queued:
         return None

@@ -88,12 +88,8 @@ async def open_packet(
         ),
         "header": header,
         "intent": Intent(),
-        "context": Context(
+        "context": Context(**earlier.of_session).changed(
             context_type=request.context_type or earlier.context_type,
-            subject=earlier.subject,
-            recent_tools=earlier.recent_tools,
-            offered_tools=earlier.offered_tools,
-            result_ledger=earlier.result_ledger,
             earlier_calls=recent_calls(packet.calls_with_results),
             earlier_pictures=pictures[-MAX_PICTURES:],
             labels=packet.labels,
@@ -110,11 +106,7 @@ async def open_packet(
             Reflection(step=_STAGE, summary=f"{len(prompt):,} characters{open_note}")
         ),
         "response": Response(),
-        "governance": Governance(
-            dry_run=settings.is_dry_run,
-            settings=settings,
-            audit=audit,
-        ),
+        "governance": Governance(dry_run=settings.is_dry_run, settings=settings, audit=audit),
         "metrics": Metrics(),
         "status": Status(state=PacketState.PROCESSING, next_steps=("detect_intent",)),
         "tool_routing": None,

@@ -4,26 +4,18 @@ from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.sections import PacketState, Status, recent_calls
 
 STILL_WAITS = "Waiting for your decision; not run."
-_SESSION_FIELDS = (
-    "context_type",
-    "subject",
-    "recent_tools",
-    "offered_tools",
-    "result_ledger",
-    "earlier_pictures",
-    "labels",
-)
 
 
 def put_back(packet: CognitionPacket) -> PacketUpdate:
     """Return the sections of the last parked turn, with its question again and the session's newer data."""
     last = packet.parked_turns[-1]
     question, newest = last.governance.question, packet if packet.is_parked else last
-    session = {name: getattr(packet.context, name) for name in _SESSION_FIELDS}
     return {
         "header": last.header,
         "intent": last.intent,
-        "context": last.context.changed(**session, earlier_calls=recent_calls(packet.calls_with_results)),
+        "context": last.context.changed(
+            **packet.context.of_session, earlier_calls=recent_calls(packet.calls_with_results)
+        ),
         "content": last.content,
         "reasoning": newest.reasoning,
         "response": last.response,

@@ -43,10 +43,9 @@ async def respond(
         text, violations = (without_echoes(clean.text, known) or ONLY_ECHOES), clean.violations
         text = text if clean.text else ONLY_MARKUP
     dropped = "".join(f"Dropped: {note}.\n\n" for note in packet.governance.dropped_notes)
-    calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     notes = "".join(
         f"\n\n[{call.tool_name}: the full result can be read as {call.result.handle}]"
-        for call in calls
+        for call in packet.calls
         if call.result and call.result.handle
     )
     fallback = _fallback_note(packet, answer)

@@ -5,7 +5,7 @@ returned. If it is unclear what the request refers to, the request is unchanged.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -14,12 +14,15 @@ from langchain_core.messages import HumanMessage
 from packetgate.deciders.replies import after_verdict
 from packetgate.gate.replies import CORRECTING_WORDS, read_reply
 from packetgate.reflex.reading import steps_in
-from packetgate.reflex.referents import listed_by, object_of
 from packetgate.reflex.values.dates import find_time_zone
+from packetgate.state.errors import PacketgateError
+from packetgate.state.origins import ArgumentRole
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall
+from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.nearly_json import read_nearly_json
 from packetgate.tools.text.reading import (
     has_question,
     is_question,
@@ -28,6 +31,7 @@ from packetgate.tools.text.reading import (
     unquoted_words,
     verbs_in,
 )
+from packetgate.tools.text.roles import role_of
 from packetgate.tools.text.verbs import KNOWN_VERBS
 
 _MAX_WORDS = 6  # words of a request that only states what differs from the previous request
@@ -55,6 +59,10 @@ _FROM_TO = frozenset("copy cp move mv rename compare diff duplicate".split())
 """Verbs with two paths: beside another path, `it` is the first one."""
 _AGAIN = frozenset("again repeat once more rerun retry".split())
 _BESIDE_AGAIN = frozenset("do it that this please now try run the same thing me and time one".split())
+_MAX_CHARS = 100
+_NAMES = ("path", "file", "filename", "name", "title", "url", "uri", "id")
+"""Fields that name an entry of a list, in order of preference."""
+_BULLET = re.compile(r"\s*(?:[-*•]\s+|\d+[.)]\s+|\[\w+\]\s+)?")
 
 
 class PreviousTurn(NamedTuple):
@@ -194,3 +202,55 @@ def _with_change(request: str, previous: PreviousTurn, now: datetime) -> str:
     if not spots:
         return ""
     return f"{previous.request[: spots[-1].start(1)]}{place[2]}{previous.request[spots[-1].end(1) :]}"
+
+
+def object_of(call: ToolCall) -> str:
+    """Return the file, page or other thing that a call was about; empty if that is unclear."""
+    targets = [value for name, value in call.params.items() if isinstance(value, str) and _is_target(name, value)]
+    listed = listed_by(call)
+    if targets and ("." in targets[-1].rpartition("/")[2] or len(listed) != 1):
+        return targets[-1]  # the last one is where a file was copied or moved to
+    return listed[0] if len(listed) == 1 else ""
+
+
+def listed_by(call: ToolCall) -> Sequence[str]:
+    """Return the names of the entries that a call returned, without duplicates."""
+    if call.status is not ToolExecutionStatus.EXECUTED or call.result is None:
+        return ()
+    fields, text = call.result.fields, call.result.output
+    names = [*_names_in(fields)]
+    if not names and text[:1] in ("[", "{"):
+        names = [*_names_in(_read(text))]
+    return tuple(dict.fromkeys(names or _paths_in(text)))
+
+
+def _is_target(name: str, value: str) -> bool:
+    if "\n" in value or role_of((name,), {}, None) is ArgumentRole.PAYLOAD:
+        return False
+    return mentions_in(value).has_target and find_time_zone(value) != value
+
+
+def _names_in(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        value = next((one for one in value.values() if isinstance(one, list) and one), [])
+    for entry in value if isinstance(value, list) else []:
+        named = [entry.get(name) for name in _NAMES] if isinstance(entry, dict) else [entry]
+        name = next((one for one in named if isinstance(one, str) and one), "")
+        if name and len(name) <= _MAX_CHARS and "\n" not in name:
+            yield name
+
+
+def _read(text: str) -> Any:
+    try:
+        return read_nearly_json(text)
+    except (PacketgateError, ValueError):
+        return None
+
+
+def _paths_in(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        bullet = _BULLET.match(line)
+        rest = line[bullet.end() :] if bullet else line
+        path = next(iter(mentions_in(rest).paths), "")
+        if path and rest.startswith(path):
+            yield path

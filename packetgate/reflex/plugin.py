@@ -49,7 +49,7 @@ class ReflexAdviser:
         self, words: str, spec: ToolSpec, params: Mapping[str, Any], below: float
     ) -> float | None:
         """Return the probability that the first call for a request is right; None if it is not in doubt."""
-        from packetgate.reflex.judge.first_calls import first_call_probability  # numpy is slow to load
+        from packetgate.reflex.judge.calls import first_call_probability  # numpy is slow to load
 
         return first_call_probability(words, spec, params, below)
 

@@ -102,6 +102,11 @@ class CognitionPacket(BaseModel):
         return self.tool_routing
 
     @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls of the turn, in order."""
+        return self.tool_routing.all_calls if self.tool_routing else ()
+
+    @property
     def session_words(self) -> str:
         """Everything that the user wrote in this session."""
         words = [message.text for message in self.messages if is_user_message(message)]
@@ -119,16 +124,15 @@ class CognitionPacket(BaseModel):
     @property
     def calls_with_results(self) -> tuple[ToolCall, ...]:
         """The session's calls that have a result, oldest first."""
-        calls = self.context.earlier_calls + (self.tool_routing.all_calls if self.tool_routing else ())
+        calls = (*self.context.earlier_calls, *self.calls)
         return tuple({call.call_id: call for call in calls if call.result is not None}.values())
 
     @property
     def labels(self) -> tuple[SessionLabel, ...]:
         """Labels of the session, with those of the results and attachments of this turn."""
-        routing, content = self.tool_routing, self.content
-        results = (label for call in (routing.all_calls if routing else ()) for label in call.labels)
+        results = (label for call in self.calls for label in call.labels)
         supplied = ["a message that the client supplied"] if any(map(is_client_supplied, self.messages)) else []
-        sources = [f"the attached {attachment.name}" for attachment in content.attachments] + supplied
+        sources = [f"the attached {attachment.name}" for attachment in self.content.attachments] + supplied
         others = (SessionLabel(label=label, source=source) for source in sources for label in FlowLabel)
         return merged_labels([*self.context.labels, *results, *others, *self._message_labels])
 

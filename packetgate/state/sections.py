@@ -175,8 +175,11 @@ class Attachment(Section):
         return f"{self.name}, {self.mime_type}, {byte_size(self.size)}"
 
 
+_SESSION_FIELDS = "context_type subject recent_tools offered_tools result_ledger earlier_pictures labels".split()
+
+
 class Context(Section):
-    """Tools and memory of the turn. Type, subject, recent tools, results and labels belong to the session."""
+    """Tools and memory of the turn, and of the session."""
 
     context_type: str = "general"
     available_mcp_tools: tuple[str, ...] = ()
@@ -202,6 +205,11 @@ class Context(Section):
     def palette_names(self) -> frozenset[str]:
         """Names that may be called this turn."""
         return frozenset([entry.tool_name for entry in self.palette])
+
+    @property
+    def of_session(self) -> dict[str, Any]:
+        """The fields that belong to the session."""
+        return {name: getattr(self, name) for name in _SESSION_FIELDS}
 
     def with_tool(self, entry: PaletteEntry) -> "Context":
         """Return the section with a tool added to the palette, unless the palette already has it for general use."""

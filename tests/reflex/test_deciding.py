@@ -9,7 +9,7 @@ from support.packets import CONTEXT, packet
 from packetgate.deciders.protocols import Selection
 from packetgate.graph.servers import make_hub
 from packetgate.graph.settings import Settings
-from packetgate.reflex.accounting import words_left_out
+from packetgate.reflex.deciding import words_left_out
 from packetgate.reflex.fit import best_fits
 from packetgate.reflex.plugin import select_by_reflex
 from packetgate.tools.catalogue.catalogue import Catalogue

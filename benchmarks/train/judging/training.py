@@ -20,7 +20,7 @@ from benchmarks.train.judging.examples import Example, Tool, labelled, of_awaren
 from benchmarks.train.judging.mining import Embedder, mined
 from benchmarks.train.judging.synthesis import synthesised
 from benchmarks.train.precision import mixed
-from packetgate.reflex.judge.judge import encode_request, encode_tool, joined_tokens
+from packetgate.reflex.judge.judge import MARKER, encode_request, encode_tool, joined_tokens
 
 if TYPE_CHECKING:
     from packetgate.tools.spec.tool_spec import ToolSpec
@@ -108,12 +108,13 @@ def examples(data: Path, base: Path, rng: random.Random, share: float = 1.0) -> 
 def encoded(example: Example, tokenizer: Tokenizer) -> Encoded | None:
     """Return an example as tokens; None if it is too long."""
     request = encode_request(example.request, tokenizer)
-    tool = encode_tool(cast("ToolSpec", example.tool), tokenizer)
-    ids, segments, markers = joined_tokens(request, tool)
+    tool, names = encode_tool(cast("ToolSpec", example.tool), tokenizer)
+    ids, segments = joined_tokens(request, tool)
+    markers = [place for place, token in enumerate(ids) if token == MARKER and segments[place]]
     if len(ids) > LONGEST:
         return None
     targets = []
-    for name in tool.parameters:
+    for name in names:
         if example.fits < 0.5 or name not in example.spans:
             targets.append((-1, -1))
             continue

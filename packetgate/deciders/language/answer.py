@@ -80,9 +80,8 @@ async def _asked_answer(  # noqa: PLR0917
     advisers: Advisers,
 ) -> Answer:
     max_tokens, problems = context.answer_max_tokens, _problems(packet, with_reason=not model.is_local)
-    has_calls = bool(packet.tool_routing and packet.tool_routing.all_calls)
     tools: tuple[OfferedTool, ...] = ()
-    if model.is_local and not has_calls:
+    if model.is_local and not packet.calls:
         offer = await asyncio.to_thread(tool_offer, model, packet, catalogue, advisers)
         tools = offer.tools if packet.context.palette else ()
         messages = await turn_messages(
@@ -92,7 +91,7 @@ async def _asked_answer(  # noqa: PLR0917
         user = render(
             "answer_user", request=packet.content.user_words, results=fenced_results(packet), outcome=problems
         )
-        ledger = "" if has_calls else f"\nConnected servers:\n{without_control_tokens(catalogue.ledger)}"
+        ledger = "" if packet.calls else f"\nConnected servers:\n{without_control_tokens(catalogue.ledger)}"
         sources = "tools returned" + (" and the user attached" if packet.content.attachments else "")
         rules = render("answer_system", ledger=ledger, sources=sources)
         systems = [f"{persona}\n\n{rules}" for persona in persona_versions(model, context)]
@@ -101,7 +100,7 @@ async def _asked_answer(  # noqa: PLR0917
         model,
         messages,
         user_words=packet.session_words,
-        temperature=RESULTS_TEMPERATURE if has_calls else TEMPERATURE,
+        temperature=RESULTS_TEMPERATURE if packet.calls else TEMPERATURE,
         max_tokens=max_tokens,
         tools=tools,
     )
@@ -118,7 +117,7 @@ def _missing_results(packet: CognitionPacket, answer: str) -> str:
     """Return the results of which the answer omits a word; of a long result, its size and the way to it."""
     executed = [
         (call.tool_name, call.result)
-        for call in (packet.tool_routing.all_calls if packet.tool_routing else ())
+        for call in packet.calls
         if call.status is ToolExecutionStatus.EXECUTED and call.result and call.result.output.strip()
     ]
     said, known = (
@@ -143,11 +142,10 @@ def _words(text: str) -> set[str]:
 
 def _calls_not_made(packet: CognitionPacket, answer: str) -> str:
     """Return a line for each call that did not succeed, and for each that the model left in its answer."""
-    calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     lines = []
-    for at, call in enumerate(calls):
+    for at, call in enumerate(packet.calls, start=1):
         is_made_later = any(
-            one.tool_name == call.tool_name and one.status is ToolExecutionStatus.EXECUTED for one in calls[at + 1 :]
+            one.tool_name == call.tool_name and one.status is ToolExecutionStatus.EXECUTED for one in packet.calls[at:]
         )
         if call.status in _NOT_MADE and not is_made_later:
             is_stopped = call.status is ToolExecutionStatus.SKIPPED and call.result is None

@@ -265,7 +265,7 @@ async def turn_messages(  # noqa: PLR0917
     after: list[BaseMessage] = []
     fields = {field.key: field for field in packet.content.data_fields}
     made: list[MessageCall] = []
-    for call in packet.tool_routing.all_calls if packet.tool_routing else ():
+    for call in packet.calls:
         spec, id_ = catalogue.get(call.tool_name), call.call_id[:_ID_CHARS]
         name = _offered_name(model, spec) if spec else call.tool_name
         made.append(MessageCall(name=name, args=call.params, id=id_, type="tool_call"))
@@ -425,10 +425,9 @@ async def answer_pictures(
             only described; if False, so is a picture of a recent turn.
     """
     earlier_store, result_store = None if reads_pictures is False else store, store if reads_pictures else None
-    calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     images = [
         await _picture(image, f"returned by {call.tool_name}, untrusted: {image.description}", packet, result_store)
-        for call in calls
+        for call in packet.calls
         if call.result
         for image in call.result.attachments
         if image.kind == "image"

@@ -13,12 +13,14 @@ from packetgate.reflex.judge.judge import (
     JUDGE_WEIGHTS,
     MARKER,
     SEP,
+    judge,
     load_encoder,
     parameter_text,
     tool_headline,
 )
 from packetgate.reflex.weights import without_surrogates
 from packetgate.state.routing import Risk
+from packetgate.tools.learned import logistic
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.named_paths import words_for_path
 from packetgate.tools.text.values import fold_text, leaves
@@ -31,6 +33,13 @@ _MAX_PARAMETERS = 12
 _MAX_EARLIER = 120  # characters of a value of an earlier turn
 _ABSOLUTE = re.compile(r"(?<![\w.:/])/(?:[^\s\"'`/]+/){2,}[^\s\"'`/]*[^\s\"'`/.,;:!?]")
 _CUT = 8  # BERT's [unused7]: a value was cut here
+
+
+MIN_SERVES = 0.88
+"""Probability that the tool serves the request, from which an agent's first call is judged."""
+WEIGHTS = (2.61, 0.567)
+"""Of 1 and of the log odds of such a call. One call in seven is assumed to be wrong, as with the best models on BFCL.
+`python -m benchmarks.first_calls` fits both numbers."""
 
 
 class Origin:
@@ -109,6 +118,22 @@ def right_log_odds(request: str, spec: ToolSpec, params: Mapping[str, Any]) -> f
     """
     params = {name: _as_named(value, name, spec, request) for name, value in params.items()}
     return _right_log_odds(request, spec, json.dumps(params, ensure_ascii=False, default=str))
+
+
+def first_call_probability(words: str, spec: ToolSpec, params: Mapping[str, Any], below: float) -> float | None:
+    """Return the probability that an agent's first call is right; None if it is not below a bound, or was not measured.
+
+    The judge learned from requests that one call serves. Many calls of agents are steps on the way: there, its log odds
+    say little. They were measured to hold for a first call whose tool serves the request by itself. Cached; otherwise
+    blocking: one run of the encoder, and two for a call in doubt.
+
+    Args:
+        params: values from the user's words, and defaults.
+    """
+    if len(words) > MAX_CHARS:
+        return None
+    probability = logistic((1.0, right_log_odds(words, spec, params)), WEIGHTS)
+    return probability if probability < below and judge(words, [spec])[0] >= MIN_SERVES else None
 
 
 def _as_named(value: Any, name: str, spec: ToolSpec, request: str) -> Any:

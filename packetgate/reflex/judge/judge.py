@@ -41,8 +41,8 @@ class JudgeEncoder:
     def judge(self, request: str, specs: Sequence[ToolSpec]) -> list[float]:
         """Return the probability of each tool, judged one by one. Blocking."""
         encoded = encode_request(request, self.tokenizer)
-        tokens = (joined_tokens(encoded, encode_tool(spec, self.tokenizer)) for spec in specs)
-        return [1 / (1 + math.exp(-self.log_odds("serves", ids, segments))) for ids, segments, _ in tokens]
+        tokens = (joined_tokens(encoded, encode_tool(spec, self.tokenizer)[0]) for spec in specs)
+        return [1 / (1 + math.exp(-self.log_odds("serves", ids, segments))) for ids, segments in tokens]
 
     def log_odds(self, output: Literal["serves", "right"], ids: list[int], segments: list[int]) -> float:
         """Return the log odds that a tool serves a request, or that a call is right, by its tokens. Blocking."""
@@ -75,15 +75,6 @@ def load_encoder(folder: Path) -> JudgeEncoder:
     )
 
 
-@dataclass(frozen=True)
-class EncodedTool:
-    """A tool's tokens and the positions of its parameters' markers."""
-
-    ids: tuple[int, ...]
-    parameters: tuple[str, ...]
-    markers: tuple[int, ...]
-
-
 def encode_request(text: str, tokenizer: Tokenizer) -> Encoding:
     """Return the tokens of a request, at most 160."""
     encoding = tokenizer.encode(without_surrogates(text), add_special_tokens=False)
@@ -91,26 +82,26 @@ def encode_request(text: str, tokenizer: Tokenizer) -> Encoding:
     return encoding
 
 
-def encode_tool(spec: ToolSpec, tokenizer: Tokenizer) -> EncodedTool:
-    """Return the tokens of a tool: server, name and description, then its parameters, required parameters first."""
-    ids = list(_ids(tool_headline(spec), tokenizer)[:TOOL_TOKENS])
-    names, markers = [], []
+def encode_tool(spec: ToolSpec, tokenizer: Tokenizer) -> tuple[list[int], list[str]]:
+    """Return the tokens of a tool, and the parameters among them.
+
+    The tokens are those of server, name and description, then of the parameters, required parameters first.
+    """
+    ids, names = [*_ids(tool_headline(spec), tokenizer)[:TOOL_TOKENS]], []
     for name in sorted(spec.parameters, key=lambda name: name not in spec.required)[:MAX_PARAMETERS]:
         parameter = parameter_text(name, spec.parameters[name], required=name in spec.required)
         tokens = _ids(parameter, tokenizer)[:PARAMETER_TOKENS]
         if len(ids) + len(tokens) + 2 > MAX_TOOL_TOKENS:
             break
         names.append(name)
-        markers.append(len(ids))
         ids += [MARKER, *tokens]
-    return EncodedTool((*ids, SEP), tuple(names), tuple(markers))
+    return [*ids, SEP], names
 
 
-def joined_tokens(request: Encoding, tool: EncodedTool) -> tuple[list[int], list[int], list[int]]:
-    """Return (tokens, segments, positions of the markers) of a request with a tool."""
-    ids = [CLS, *request.ids, SEP, *tool.ids]
-    offset = len(request.ids) + 2
-    return ids, [0] * offset + [1] * len(tool.ids), [offset + marker for marker in tool.markers]
+def joined_tokens(request: Encoding, tool: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return (tokens, segments) of a request with a tool."""
+    before = [CLS, *request.ids, SEP]
+    return [*before, *tool], [0] * len(before) + [1] * len(tool)
 
 
 def tool_headline(spec: ToolSpec) -> str:

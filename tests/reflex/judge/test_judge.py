@@ -40,11 +40,10 @@ def test_long_inputs_are_truncated():
     tokenizer = load_encoder(JUDGE_WEIGHTS).tokenizer
     parameters = {f"parameter_{number}": "string" for number in range(60)}
     large = tool("x.large", description="word " * 500, **parameters)
-    request, read = encode_request("word " * 900, tokenizer), encode_tool(large, tokenizer)
-    ids, segments, markers = joined_tokens(request, read)
+    request, (read, names) = encode_request("word " * 900, tokenizer), encode_tool(large, tokenizer)
+    ids, segments = joined_tokens(request, read)
     assert len(request.ids) == REQUEST_TOKENS
-    assert len(read.parameters) <= MAX_PARAMETERS
-    assert len(read.ids) <= MAX_TOOL_TOKENS + 1
+    assert 0 < len(names) <= MAX_PARAMETERS
+    assert len(read) <= MAX_TOOL_TOKENS + 1
     assert len(ids) == len(segments) <= 512
-    assert len(markers) == len(read.parameters)
     assert len(judge("word", [large])) == 1
