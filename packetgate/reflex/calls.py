@@ -95,7 +95,7 @@ def _corrected_call(packet: CognitionPacket, catalogue: Catalogue) -> Selection 
 
 
 def _select_for_part(part: str, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
-    now, answers = packet.header.created_at.astimezone(), packet.content.clarifications
+    now, answers = packet.header.local_time, packet.content.clarifications
     fits = best_fits(part, catalogue, now)
     likely = probability_of_any(fits)
     if likely < MIN_TOOL_PROBABILITY:
@@ -133,7 +133,7 @@ def _select_for_part(part: str, packet: CognitionPacket, catalogue: Catalogue) -
 def _with_answers(
     spec: ToolSpec, params: dict[str, Any], missing: list[str], packet: CognitionPacket
 ) -> tuple[dict[str, Any], list[str]]:
-    now = packet.header.created_at.astimezone()
+    now = packet.header.local_time
     for text in packet.content.clarifications:
         decides = parse_words(text).outcome is not ApprovalOutcome.ANSWERED
         value = value_from_answer(spec, missing[0], text, now, decides=decides) if missing else None
@@ -275,8 +275,11 @@ def log_probability(arguments: Mapping[str, float]) -> float:
 
 
 def request_to_judge(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> str:
-    """Return the words that a call must follow, and its values that the user or a result named before."""
-    words = words_to_judge(packet, catalogue)
+    """Return the words that a call must follow, and its values that the user or a result named before.
+
+    The words are those of the current step, without a reply at its beginning, and of the answers.
+    """
+    words = "\n".join([without_verdict(current_step(packet, catalogue)), *read_request(packet, catalogue).answers])
     if not (packet.history or packet.routing.past_calls):
         return words
     now, named = UserWords(words), {OriginKind.USER, OriginKind.STRUCTURED, OriginKind.TEXT}
@@ -290,11 +293,6 @@ def request_to_judge(call: ToolCall, packet: CognitionPacket, catalogue: Catalog
     return with_earlier(
         words, [text for text in texts if not (now.state(fold_text(text)) or words_for_path(text, words))]
     )
-
-
-def words_to_judge(packet: CognitionPacket, catalogue: Catalogue) -> str:
-    """Return the words that a call must follow: the current step without a reply at its beginning, and the answers."""
-    return "\n".join([without_verdict(current_step(packet, catalogue)), *read_request(packet, catalogue).answers])
 
 
 def without_verdict(step: str) -> str:

@@ -69,7 +69,7 @@ def decide(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
     selection = select(packet, catalogue)
     if packet.content.clarifications or selection.confidence_source is not ConfidenceSource.CALIBRATED:
         return selection
-    fits, now = fits_by_part(packet, catalogue), packet.header.created_at.astimezone()
+    fits, now = fits_by_part(packet, catalogue), packet.header.local_time
     for step in steps_in(completed_request(packet, catalogue))[1:] if not packet.routing.step else ():
         fits |= {part: best_fits(part, catalogue, now) for part in parts_in(step)}
     doubts = dict.fromkeys(doubt for part, one in fits.items() for doubt in _doubts_about(part, one))

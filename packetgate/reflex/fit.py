@@ -125,7 +125,7 @@ class Fit:
 
 def fits_by_part(packet: CognitionPacket, catalogue: Catalogue, also: str = "") -> dict[str, list[Fit]]:
     """Return `best_fits` for each part of the current step. Blocking."""
-    now = packet.header.created_at.astimezone()
+    now = packet.header.local_time
     return {part: best_fits(part, catalogue, now, also) for part in parts_in(current_step(packet, catalogue))}
 
 

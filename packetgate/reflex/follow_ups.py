@@ -89,7 +89,7 @@ class ReadRequest(NamedTuple):
 
 def read_request(packet: CognitionPacket, catalogue: Catalogue) -> ReadRequest:
     """Return the turn's request, completed from the previous turn, with the user's corrections. Blocking."""
-    now, answers = packet.header.created_at.astimezone(), [*packet.content.clarifications]
+    now, answers = packet.header.local_time, [*packet.content.clarifications]
     request = complete_request(packet.content.original_prompt, _previous_turn(packet, catalogue), now)
     changed: Mapping[str, Any] = {}
     for approval in packet.governance.approvals:

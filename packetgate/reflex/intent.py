@@ -42,7 +42,7 @@ async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: R
         if talk in {"help", "about"}:
             await toolbox.catalogue()  # the answer names tools
         return intent_decision(False, request, Access.READ, "small talk")
-    now = packet.header.created_at.astimezone()
+    now = packet.header.local_time
     needs_tool, why = await asyncio.to_thread(_needs_tool, step, await toolbox.catalogue(), now)
     return intent_decision(needs_tool, request, access_of(step), why)
 

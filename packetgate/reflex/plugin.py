@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from types import ModuleType
 from typing import Any
 
 from packetgate.deciders.advice import Score
@@ -29,7 +28,9 @@ class ReflexAdviser:
         """Return the calls of the likeliest tools. The last selection is kept: a turn needs it several times."""
         last = self._last
         if last is None or last[0] is not packet or last[1] is not catalogue:
-            self._last = last = packet, catalogue, _calls().select(packet, catalogue)
+            from packetgate.reflex.calls import select  # numpy is slow to load
+
+            self._last = last = packet, catalogue, select(packet, catalogue)
         return last[2]
 
     def likely_tools(self, packet: CognitionPacket, catalogue: Catalogue) -> Sequence[Mapping[str, float]]:
@@ -63,13 +64,9 @@ async def select_by_reflex(packet: CognitionPacket, catalogue: Catalogue, contex
 
 async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
     """Return judgements on the calls, made without a language model."""
-    return await asyncio.to_thread(lambda: _calls().review(packet, catalogue))
+    from packetgate.reflex.calls import review  # numpy is slow to load
 
-
-def _calls() -> ModuleType:
-    from packetgate.reflex import calls  # numpy is slow to load
-
-    return calls
+    return await asyncio.to_thread(review, packet, catalogue)
 
 
 ADVISER = ReflexAdviser()

@@ -1,7 +1,6 @@
 """Classify replies with what the rules know of tools and values."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from packetgate.deciders.replies import (
     QUESTION_WORDS,
@@ -34,7 +33,7 @@ class ReflexReplyReader(ReplyReader):
         """Return whether the best tool for a text is not one of `tools`, and serves it with enough probability."""
         from packetgate.reflex.fit import MIN_TOOL_PROBABILITY, best_fits, probability_of_any  # numpy is slow to load
 
-        fits = best_fits(text, message.catalogue, message.packet.header.created_at.astimezone())
+        fits = best_fits(text, message.catalogue, message.packet.header.local_time)
         least = _SURE if surely else MIN_TOOL_PROBABILITY
         return bool(fits) and probability_of_any(fits) >= least and fits[0].spec.name not in tools
 
@@ -47,12 +46,12 @@ class ReflexReplyReader(ReplyReader):
         if spec is None or call.started_at is not None:
             return Change()
         request = completed_request(message.packet, message.catalogue)
-        return read_change(message.text, spec, call.params, request, message.packet.header.created_at.astimezone())
+        return read_change(message.text, spec, call.params, request, message.packet.header.local_time)
 
     def classify_answer(self, message: Message, spec: ToolSpec, parameter: str) -> TypedReply:
         """Classify a message, given a question for one argument of a tool."""
         from packetgate.reflex.fit import QUERIES
-        from packetgate.reflex.values.filling import is_bare, is_narrow, value_from_answer
+        from packetgate.reflex.values.filling import fill_parameters, is_bare, is_narrow, value_from_answer
 
         text, plain = message.text, message.plain
         reply, request = TypedReply("reply", text), TypedReply("request", text)
@@ -69,14 +68,16 @@ class ReflexReplyReader(ReplyReader):
             return reply
         if message.hesitates and not named.has_target:
             return no_value
-        value = value_from_answer(spec, parameter, text, message.packet.header.created_at.astimezone())
+        now = message.packet.header.local_time
+        value = value_from_answer(spec, parameter, text, now)
         if is_bare(text) and not requests:
             return reply if value is not None and not asks else no_value
         if _EITHER & {*unquoted_words(text)} and "boolean" not in types_of(schema) and not requests:
             return request if asks else no_value
         fits_other_tool = self.asks_for_other_tool(message, plain, [spec.name], surely=False)
         narrow = is_narrow(spec, parameter)
-        is_found = parameter in _arguments_in(text, spec, message) and (not narrow or named.has_target or "@" in text)
+        found = fill_parameters(spec, text, now=now).likely_params()
+        is_found = parameter in found and (not narrow or named.has_target or "@" in text)
         if requests:
             return request if fits_other_tool or not is_found else reply
         if asks and not is_found:
@@ -86,10 +87,3 @@ class ReflexReplyReader(ReplyReader):
         if not is_found and self.asks_for_other_tool(message, text, [spec.name]):
             return request
         return reply if value is not None or is_found else no_value
-
-
-def _arguments_in(text: str, spec: ToolSpec, message: Message) -> dict[str, Any]:
-    """Return the arguments of a tool that a text likely contains."""
-    from packetgate.reflex.values.filling import fill_parameters
-
-    return fill_parameters(spec, text, now=message.packet.header.created_at.astimezone()).likely_params()

@@ -48,6 +48,11 @@ class Header(Section):
     switch_hints: SwitchHints = SwitchHints()
     created_at: datetime = Field(default_factory=now)
 
+    @property
+    def local_time(self) -> datetime:
+        """When the packet was created, in the time zone of this machine."""
+        return self.created_at.astimezone()
+
     @field_validator("version")
     @classmethod
     def _check_version(cls, version: int) -> int:

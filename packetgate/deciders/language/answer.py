@@ -41,14 +41,6 @@ _MAX_APPENDED_CHARS = 1_500  # a longer result is not shown below an answer
 _MAX_BESIDE_ANSWER_CHARS = 300  # the same below an answer to a question: small models say a number of the wrong thing
 
 _REASON_CHARS = 300
-_NOT_MADE = frozenset(
-    {
-        ToolExecutionStatus.SKIPPED,
-        ToolExecutionStatus.USER_DENIED,
-        ToolExecutionStatus.FAILED,
-        ToolExecutionStatus.UNKNOWN,
-    }
-)
 
 
 async def respond_by_model(
@@ -147,7 +139,7 @@ def _calls_not_made(packet: CognitionPacket, answer: str) -> str:
         is_made_later = any(
             one.tool_name == call.tool_name and one.status is ToolExecutionStatus.EXECUTED for one in packet.calls[at:]
         )
-        if call.status in _NOT_MADE and not is_made_later:
+        if call.status.is_final and call.status is not ToolExecutionStatus.EXECUTED and not is_made_later:
             is_stopped = call.status is ToolExecutionStatus.SKIPPED and call.result is None
             told = call.changed(review_reasoning=_what_stopped(call)) if is_stopped else call
             words, why = call_outcome(told, packet)

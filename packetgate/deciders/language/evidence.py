@@ -173,13 +173,14 @@ def _rated(
     """Return each call with its probability, and with the least that is worth proposing; 0 and 1 for unknown tools."""
     facts = facts_of(packet, catalogue)
     known = [selected for selected in selection.calls if selected.tool_name in catalogue]
+    unknown = [(selected, 0.0, 1.0) for selected in selection.calls if selected.tool_name not in catalogue]
     calls = [facts.traced_call(catalogue[one.tool_name], one.params) for one in known]
-    rated = iter(
-        [
-            (correctness_probability({**selected.evidence, **score.evidence}), min_probability(call, packet))
-            for selected, call, score in zip(known, calls, advisers.scores(calls, packet, catalogue), strict=True)
-        ]
-    )
-    further = _MIN_FURTHER if packet.routing.all_calls else 0.0
-    found = ((one, *(next(rated) if one.tool_name in catalogue else (0.0, 1.0))) for one in selection.calls)
-    return [(one, probability, max(least, further)) for one, probability, least in found]
+    scores, further = advisers.scores(calls, packet, catalogue), _MIN_FURTHER if packet.calls else 0.0
+    return unknown + [
+        (
+            selected,
+            correctness_probability({**selected.evidence, **score.evidence}),
+            max(further, min_probability(call, packet)),
+        )
+        for selected, call, score in zip(known, calls, scores, strict=True)
+    ]

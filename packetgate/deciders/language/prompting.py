@@ -299,7 +299,7 @@ async def conversation(
         systems: versions of the system prompt, longest first.
         after: messages after the user's message.
     """
-    history, user = _history(packet.history), f"{user.rstrip()}\n\n({_local_time(packet.header.created_at)})"
+    history, user = _history(packet.history), f"{user.rstrip()}\n\n({_time_line(packet.header.local_time)})"
     for system in systems:
         while True:
             messages = [SystemMessage(system), *history, with_pictures(user, pictures), *after]
@@ -311,9 +311,7 @@ async def conversation(
     return messages
 
 
-def _local_time(moment: datetime) -> str:
-    """Return a moment in this machine's time zone, as text."""
-    local = moment.astimezone()
+def _time_line(local: datetime) -> str:
     offset = f"{local:%z}"
     return f"It is {local:%A %Y-%m-%d %H:%M} {local.tzname()}, UTC{offset[:3]}:{offset[3:]}."
 

@@ -25,7 +25,6 @@ from packetgate.gate.provenance.sources import SourceTexts
 from packetgate.models.answers import streaming_caller
 from packetgate.models.decoding import WrittenCall, calls_in, names_unread_call, unread_problem
 from packetgate.models.model import ChatCaller, Model, ModelAnswer, OfferedTool
-from packetgate.models.pictures import Picture
 from packetgate.models.pool import ModelSource, is_model_of
 from packetgate.models.stripping import removes_call, strip_markup
 from packetgate.models.thoughts import Thoughts, ask_with_token_limit, cut_off_in_thought, ended_within_thought
@@ -60,7 +59,7 @@ async def select_by_model(
     prime: ModelSource | None = None,
     advisers: Advisers = NO_ADVISERS,
 ) -> Selection:
-    """Return the lite model's selection; an invalid call is corrected once.
+    """Return the lite model's selection, or a proposal that is likelier to be right; an invalid call is corrected once.
 
     If the model is also `prime`, its text without a call is the turn's answer.
     """
@@ -68,26 +67,6 @@ async def select_by_model(
     # with pictures, the answer is left to its own stage, which reports pictures that the model cannot read
     returned = model.accepts_images and any(one.kind == "image" for one in packet.routing.attachments)
     may_answer = not (pictures or packet.context.earlier_pictures or returned) and await is_model_of(model, prime)
-    return await select_from_offer(
-        model, packet, catalogue, context, pictures, may_answer=may_answer, advisers=advisers
-    )
-
-
-async def select_from_offer(
-    model: Model,
-    packet: CognitionPacket,
-    catalogue: Catalogue,
-    context: RoutingContext,
-    pictures: Sequence[Picture] = (),
-    *,
-    may_answer: bool = False,
-    advisers: Advisers = NO_ADVISERS,
-) -> Selection:
-    """Return the selection of a model that is offered tools, or a proposal that is likelier to be right.
-
-    Args:
-        may_answer: whether text without a call is the turn's answer.
-    """
     offer = await asyncio.to_thread(tool_offer, model, packet, catalogue, advisers)
     max_tokens = context.selection_max_tokens
 

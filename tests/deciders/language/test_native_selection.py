@@ -23,7 +23,7 @@ from packetgate.deciders.language.prompting import (
 from packetgate.deciders.language.review import review_by_evidence
 from packetgate.deciders.language.selection import (
     requested_calls,
-    select_from_offer,
+    select_by_model,
     without_needless_arguments,
 )
 from packetgate.deciders.packets import facts_of
@@ -59,7 +59,10 @@ def writing(llama_cpp_installed: None, tmp_path: Path) -> Writing:
 async def select(
     model: LlamaCppModel, request: str = "Read a.txt", context: RoutingContext = GREEDY, **palette: str
 ) -> Selection:
-    return await select_from_offer(model, packet(request, **palette), FILES, context, advisers=ADVISERS)
+    async def lite() -> LlamaCppModel:
+        return model
+
+    return await select_by_model(lite, packet(request, **palette), FILES, context, advisers=ADVISERS)
 
 
 ADVISERS = Advisers.of(installed())
