@@ -9,7 +9,7 @@ from packetgate.deciders.outcome import routing_after_selection, routing_from_qu
 from packetgate.deciders.protocols import Selection
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import Risk, ToolRouting
+from packetgate.state.routing import Risk, ToolCall, ToolRouting
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.checks.checking import CheckedCall
 
@@ -93,11 +93,13 @@ def test_each_selection_has_its_outcome(selection: Selection, given: CognitionPa
     assert routing.past_calls == given.routing.all_calls
 
 
-def test_calls_are_limited_to_the_maximum():
-    many = calls(*(wanted("files.read_file", path=f"{number}.txt") for number in range(9)))
-    routing = settled(many)
-    assert len(routing.calls) == CONTEXT.max_parallel_calls == 4
-    assert [call.params["path"] for call in routing.calls + routing.queued_calls] == [f"{n}.txt" for n in range(9)]
+def reads(count: int) -> ToolRouting:
+    """Return the routing of a selection of so many reads."""
+    return settled(calls(*(wanted("files.read_file", path=f"{number}.txt") for number in range(count))))
+
+
+def paths(made: tuple[ToolCall, ...]) -> list[object]:
+    return [call.params["path"] for call in made]
 
 
 def from_queue(routing: ToolRouting) -> ToolRouting:
@@ -106,12 +108,14 @@ def from_queue(routing: ToolRouting) -> ToolRouting:
     return routing_from_queue(given, CONTEXT)
 
 
-def test_the_next_pass_makes_the_remaining_calls():
-    first = settled(calls(*(wanted("files.read_file", path=f"{number}.txt") for number in range(9))))
+def test_calls_are_limited_to_the_maximum_and_the_next_pass_makes_the_others():
+    first = reads(9)
+    assert CONTEXT.max_parallel_calls == 4
+    assert paths(first.calls) == ["0.txt", "1.txt", "2.txt", "3.txt"]
     ran = tuple(one.changed(status=S.APPROVED) for one in first.calls)
     second = from_queue(first.changed(calls=ran))
-    assert [call.params["path"] for call in second.calls] == ["4.txt", "5.txt", "6.txt", "7.txt"]
-    assert [call.params["path"] for call in second.queued_calls] == ["8.txt"]
+    assert paths(second.calls) == ["4.txt", "5.txt", "6.txt", "7.txt"]
+    assert paths(second.queued_calls) == ["8.txt"]
     assert (second.outcome, second.step, second.past_calls, second.step_calls) == ("call", 0, ran, ran + second.calls)
     last = from_queue(second)
     assert (last.queued_calls, last.step, len(last.all_calls)) == ((), 0, 9)
@@ -119,8 +123,7 @@ def test_the_next_pass_makes_the_remaining_calls():
 
 
 def test_calls_beyond_the_last_pass_are_named():
-    routing = settled(calls(*(wanted("files.read_file", path=f"{number}.txt") for number in range(6))))
-    stopped = routing.stopped_at_limit()
+    stopped = reads(6).stopped_at_limit()
     assert "files.read_file(path=4.txt), files.read_file(path=5.txt)" in stopped.note
     assert stopped.queued_calls == ()
 

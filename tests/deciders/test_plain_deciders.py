@@ -10,8 +10,10 @@ from support.packets import CONTEXT, FILES, asking, done, packet, with_output
 from packetgate import plugins
 from packetgate.deciders.fallback import NO_ANSWER, plain_deciders
 from packetgate.router import create_router
+from packetgate.state.sections import Attachment, Content
 
 PLAIN = plain_deciders()
+ATTACHED = asking("What does it say?").with_update({"content": Content(attachments=(Attachment(name="a.txt"),))})
 
 
 @pytest.fixture
@@ -46,6 +48,7 @@ async def test_no_call_is_approved():
         (False, asking("What does a.txt say?"), "`create_router(model=...)` takes one", NO_ANSWER),
         (False, asking("Hello"), "I route requests to tools", "none is configured"),
         (False, asking("What can you do?"), "\nType a call", "plain words"),
+        (False, ATTACHED, "Attachments were not read, because no language model is configured: a.txt.", NO_ANSWER),
         (True, asking("What can you do?"), "Say what you want in plain words", "Type a call"),
         (True, asking("What does a.txt say?"), NO_ANSWER, "none is configured"),
         (

@@ -72,22 +72,18 @@ def test_a_value_of_an_earlier_turn_is_right_if_the_request_refers_to_it(request
 
 
 @pytest.mark.parametrize(
-    ("request_", "params", "judged"),
+    ("history", "request_", "params", "judged"),
     [
-        ("open that file", {"path": "trips/oslo.txt"}, "open that file (trips/oslo.txt)"),
-        ("open oslo.txt", {"path": "trips/oslo.txt"}, "open oslo.txt"),
-        ("open the first two", {"path": "a.txt", "lines": 2}, "open the first two"),
-        ("open that file", {"path": "made-up.txt"}, "open that file"),
+        (EARLIER, "open that file", {"path": "trips/oslo.txt"}, "open that file (trips/oslo.txt)"),
+        (EARLIER, "open oslo.txt", {"path": "trips/oslo.txt"}, "open oslo.txt"),
+        (EARLIER, "open the first two", {"path": "a.txt", "lines": 2}, "open the first two"),
+        (EARLIER, "open that file", {"path": "made-up.txt"}, "open that file"),
+        ((), "open it", {"path": "a.txt"}, "open it"),
     ],
 )
-def test_the_judge_reads_values_of_earlier_turns_behind_the_request(request_: str, params: dict[str, Any], judged: str):
-    asked = packet(request_, history=EARLIER)
-    assert (
-        request_to_judge(facts_of(asked, FILES).traced_call(FILES["files.read_file"], params), asked, FILES) == judged
-    )
-
-
-def test_nothing_stands_behind_a_first_request():
-    asked = packet("open it")
-    call = facts_of(asked, FILES).traced_call(FILES["files.read_file"], {"path": "a.txt"})
-    assert request_to_judge(call, asked, FILES) == "open it"
+def test_the_judge_reads_values_of_earlier_turns_behind_the_request(
+    history: Any, request_: str, params: dict[str, Any], judged: str
+):
+    asked = packet(request_, history=history)
+    call = facts_of(asked, FILES).traced_call(FILES["files.read_file"], params)
+    assert request_to_judge(call, asked, FILES) == judged

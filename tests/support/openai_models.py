@@ -6,11 +6,12 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.models.model import ModelAnswer, OfferedTool
+from packetgate.models.model import Model, ModelAnswer, OfferedTool
 from packetgate.models.openai.compatible import OpenAICompatible
 from packetgate.models.openai.connect import connect
 from packetgate.models.openai.servers import Endpoint
 from packetgate.models.options import ModelOptions
+from packetgate.models.pool import ModelSource
 from packetgate.models.schemas import object_schema
 
 READ = OfferedTool("read", "Read a file.", object_schema(path={"type": "string", "minLength": 1}))
@@ -31,6 +32,15 @@ async def model_at(
     endpoint = Endpoint(server.base_url, None, timeout=seconds)
     chat = await asyncio.to_thread(connect, "scripted", endpoint, options)
     return OpenAICompatible(chat, options, is_openai=is_openai)
+
+
+def source_of(model: Model) -> ModelSource:
+    """Return a source of this model."""
+
+    async def source() -> Model:
+        return model
+
+    return source
 
 
 async def ask_tools(model: OpenAICompatible, *tools: OfferedTool) -> ModelAnswer:

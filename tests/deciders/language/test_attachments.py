@@ -4,14 +4,13 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from support.openai_models import model_at
+from support.openai_models import model_at, source_of
 from support.packets import CONTEXT, FILES, asking
 from support.pictures import last_text, parts, png, shown
 from support.prompts import last, selection, sent
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
 
-from packetgate.deciders.fallback import respond_plainly
 from packetgate.deciders.language.answer import respond_by_model
 from packetgate.deciders.language.prompting import ATTACHED_CHARS
 from packetgate.deciders.language.review import review_by_evidence
@@ -52,11 +51,6 @@ async def test_attachments_share_the_size_limit(model: ModelSource, scripted_ope
     assert "[cut: 50,000 characters]" in last(scripted_openai)
 
 
-async def test_without_a_model_an_attachment_is_reported_as_unread():
-    answer = await respond_plainly(attached("apples"), FILES, CONTEXT)
-    assert "Attachments were not read, because no language model is configured: 0.txt." in answer.text
-
-
 CAT, CHART = png(shade=1), png(shade=2)
 SESSION = "s"
 
@@ -88,13 +82,6 @@ def with_chart(kept: ResultStore, packet: CognitionPacket) -> CognitionPacket:
     return packet.model_copy(update={"header": header, "tool_routing": ToolRouting(calls=(call,))})
 
 
-def of(model: Model) -> ModelSource:
-    async def source() -> Model:
-        return model
-
-    return source
-
-
 async def seeing(server: ScriptedOpenAI, *, vision: bool | None = None, native_tools: bool | None = None) -> Model:
     return await model_at(server, options=ModelOptions(vision=vision, native_tools=native_tools))
 
@@ -103,7 +90,7 @@ async def seeing(server: ScriptedOpenAI, *, vision: bool | None = None, native_t
 async def test_attached_pictures_are_shown_to_selection_and_answer_only(
     scripted_openai: ScriptedOpenAI, kept: ResultStore, native_tools: bool
 ) -> None:
-    model, packet = of(await seeing(scripted_openai, native_tools=native_tools)), with_cat(kept)
+    model, packet = source_of(await seeing(scripted_openai, native_tools=native_tools)), with_cat(kept)
     routed = packet.model_copy(update={"tool_routing": ToolRouting()})
     scripted_openai.script(selection("none"))
     await select_by_model(model, routed, FILES, CONTEXT, kept)
@@ -124,7 +111,9 @@ async def test_a_tools_picture_is_shown_only_to_a_model_known_to_see(
 ) -> None:
     scripted_openai.script("A chart.")
     packet = with_chart(kept, asking("Draw it"))
-    answer = await respond_by_model(of(await seeing(scripted_openai, vision=vision)), packet, FILES, CONTEXT, kept)
+    answer = await respond_by_model(
+        source_of(await seeing(scripted_openai, vision=vision)), packet, FILES, CONTEXT, kept
+    )
     assert shown(scripted_openai) == expected
     assert "returned by plot.draw, untrusted: image image/png" in last_text(scripted_openai)
     assert ("not shown to you" in last_text(scripted_openai)) is not bool(expected)
@@ -149,14 +138,14 @@ async def test_refused_pictures_are_replaced_by_descriptions(
     packet = with_cat(kept)
     if stage == "answer":
         scripted_openai.script("I cannot see it.")
-        answer = await respond_by_model(of(model), packet, FILES, CONTEXT, kept)
+        answer = await respond_by_model(source_of(model), packet, FILES, CONTEXT, kept)
         told_below = "[Not shown to scripted, only named: cat.png.]"
         assert answer.text == f"I cannot see it.\n\n{told_below}"
         assert f"HTTP {refusal.status}" in answer.errors("respond")[0].message
     else:
         scripted_openai.script(selection("none"))
         routed = packet.model_copy(update={"tool_routing": ToolRouting()})
-        assert (await select_by_model(of(model), routed, FILES, CONTEXT, kept)).action == "none"
+        assert (await select_by_model(source_of(model), routed, FILES, CONTEXT, kept)).action == "none"
     assert f"cat.png, image/png, {len(CAT)} bytes" in last_text(scripted_openai)
     assert model.accepts_images is None
 
@@ -167,7 +156,7 @@ async def test_a_deleted_picture_is_reported(scripted_openai: ScriptedOpenAI, ke
     assert file is not None
     file.unlink()
     scripted_openai.script("I cannot see it.")
-    await respond_by_model(of(await seeing(scripted_openai)), packet, FILES, CONTEXT, kept)
+    await respond_by_model(source_of(await seeing(scripted_openai)), packet, FILES, CONTEXT, kept)
     assert shown(scripted_openai) == []
     assert "it is not shown to you" in last_text(scripted_openai)
 
@@ -178,13 +167,13 @@ async def test_an_earlier_picture_is_shown_only_to_the_answering_model(
     packet = with_cat(kept)
     context = packet.context.model_copy(update={"earlier_pictures": packet.content.attachments})
     later = packet.model_copy(update={"context": context, "content": asking("And its tail?").content})
-    model = of(await seeing(scripted_openai))
+    model = source_of(await seeing(scripted_openai))
     scripted_openai.script("It has none.", selection("none"), "Not that I see.")
     await respond_by_model(model, later, FILES, CONTEXT, kept)
     assert shown(scripted_openai) == [CAT]
     assert "attached earlier: cat.png" in last_text(scripted_openai)
     await select_by_model(model, later.model_copy(update={"tool_routing": ToolRouting()}), FILES, CONTEXT, kept)
     assert shown(scripted_openai) == []
-    answer = await respond_by_model(of(await seeing(scripted_openai, vision=False)), later, FILES, CONTEXT, kept)
+    answer = await respond_by_model(source_of(await seeing(scripted_openai, vision=False)), later, FILES, CONTEXT, kept)
     assert (shown(scripted_openai), answer.text) == ([], "Not that I see.")
     assert "do not guess" in last_text(scripted_openai)

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from support.openai_models import model_at
+from support.openai_models import model_at, source_of
 from support.packets import CONTEXT, FILES, done, packet
 from support.prompts import call, offered, selection, sent, system
 from support.scripted_openai import ScriptedOpenAI
@@ -38,10 +38,7 @@ async def served(scripted_openai: ScriptedOpenAI) -> OpenAICompatible:
 async def select(
     model: Model, request: str | CognitionPacket = "Read a.txt", context: RoutingContext = CONTEXT
 ) -> Selection:
-    async def source() -> Model:
-        return model
-
-    given = packet(request) if isinstance(request, str) else request
+    source, given = source_of(model), packet(request) if isinstance(request, str) else request
     return await select_by_model(source, given, FILES, context, prime=source)
 
 
@@ -65,18 +62,9 @@ async def test_the_request_has_tools_sampling_and_prompt(served: OpenAICompatibl
     assert re.fullmatch(r"Read a\.txt\n\n\(It is \w+day \d{4}-\d\d-\d\d \d\d:\d\d \S+, UTC[+-]\d\d:\d\d\.\)", text)
 
 
-async def test_text_without_a_call_is_the_answer(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script("Paris.")
-    chosen = await select(served, "What is the capital of France?")
-    assert (chosen.action, chosen.needs_tool, chosen.text) == ("none", False, "Paris.")
-
-
 @pytest.mark.reflex
 async def test_a_needed_call_is_required_with_the_same_tools(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
-    async def source() -> Model:
-        return served
-
-    unsure = Token("Sure", {"Sure": 0.52, "<tool_call>": 0.48})
+    source, unsure = source_of(served), Token("Sure", {"Sure": 0.52, "<tool_call>": 0.48})
     scripted_openai.script(Tokens.of(unsure, "!"), READ)
     advisers = Advisers.of(installed())
     chosen = await select_by_model(source, packet("Read a.txt"), FILES, CONTEXT, prime=source, advisers=advisers)
@@ -89,15 +77,9 @@ async def test_a_needed_call_is_required_with_the_same_tools(served: OpenAICompa
 async def test_text_of_a_model_other_than_prime_is_not_the_answer(
     served: OpenAICompatible, scripted_openai: ScriptedOpenAI
 ):
-    async def lite() -> Model:
-        return served
-
-    async def prime() -> Model:
-        return await model_at(scripted_openai)
-
     scripted_openai.script("Paris.")
-    given = packet("What is the capital of France?")
-    chosen = await select_by_model(lite, given, FILES, CONTEXT, prime=prime)
+    lite, prime = source_of(served), source_of(await model_at(scripted_openai))
+    chosen = await select_by_model(lite, packet("What is the capital of France?"), FILES, CONTEXT, prime=prime)
     assert (chosen.action, chosen.text) == ("none", "")
     assert scripted_openai.requests[0]["max_tokens"] == CONTEXT.selection_max_tokens + DEFAULT_TOKEN_LIMIT
 
@@ -106,6 +88,7 @@ async def test_text_of_a_model_other_than_prime_is_not_the_answer(
     ("reply", "action", "expected"),
     [
         (selection("clarify", question=" Which file? "), "clarify", "Which file?"),
+        (selection("clarify", question=" "), "none", ""),
         (selection("describe", tools=["files.read_file"]), "describe", ("files.read_file",)),
         (selection("describe", tools="files.read_file"), "describe", ("files.read_file",)),
     ],
@@ -116,7 +99,7 @@ async def test_the_tools_to_ask_and_to_show_are_decisions(
 ):
     scripted_openai.script(reply)
     chosen = await select(await model_at(scripted_openai, options=ModelOptions(native_tools=native)))
-    assert chosen.action == action
+    assert (chosen.action, chosen.needs_tool) == (action, True)
     assert expected in (chosen.question, chosen.tool_names)
 
 
@@ -219,14 +202,12 @@ async def test_another_error_does_not_mean_that_tools_are_refused(
     assert served.uses_tool_calling
 
 
-async def test_the_selections_answer_is_not_requested_again(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
-    async def source() -> Model:
-        return served
-
+async def test_text_without_a_call_is_the_answer(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
     scripted_openai.script("Paris.")
     given = packet("What is the capital of France?")
-    deciders = language_deciders(source, source)
+    deciders = language_deciders(source_of(served), source_of(served))
     chosen = await deciders.selector(given, FILES, CONTEXT)
+    assert (chosen.action, chosen.needs_tool, chosen.text) == ("none", False, "Paris.")
     answered = given.model_copy(update={"response": given.response.model_copy(update={"candidate": chosen.text})})
     answer = await deciders.responder(answered, FILES, CONTEXT)
     assert (answer.text, answer.decided_by) == ("Paris.", "model")

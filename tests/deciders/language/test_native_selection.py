@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from support.gguf_model import write_tiny_gguf
+from support.openai_models import source_of
 from support.packets import CONTEXT, FILES, done, packet, tool, with_output
 
 from packetgate.deciders.advice import Advisers
@@ -20,7 +21,6 @@ from packetgate.deciders.language.prompting import (
     tool_offer,
     tool_text_for,
 )
-from packetgate.deciders.language.review import review_by_evidence
 from packetgate.deciders.language.selection import (
     requested_calls,
     select_by_model,
@@ -31,12 +31,11 @@ from packetgate.deciders.protocols import SelectedCall, Selection
 from packetgate.models.call_syntax import DEFAULT_SYNTAX
 from packetgate.models.decoding import WrittenCall
 from packetgate.models.llama.chat import LlamaCppModel
-from packetgate.models.model import ModelAnswer
 from packetgate.models.openai.compatible import openai_tool
 from packetgate.plugins import installed
 from packetgate.ranking.choice import PaletteRequest, choose_palette
 from packetgate.reflex.calls import select as select_by_reading
-from packetgate.state.base import ConfidenceSource, TokenUsage
+from packetgate.state.base import ConfidenceSource
 from packetgate.state.context import RoutingContext
 from packetgate.state.sections import Access, Context
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -59,10 +58,7 @@ def writing(llama_cpp_installed: None, tmp_path: Path) -> Writing:
 async def select(
     model: LlamaCppModel, request: str = "Read a.txt", context: RoutingContext = GREEDY, **palette: str
 ) -> Selection:
-    async def lite() -> LlamaCppModel:
-        return model
-
-    return await select_by_model(lite, packet(request, **palette), FILES, context, advisers=ADVISERS)
+    return await select_by_model(source_of(model), packet(request, **palette), FILES, context, advisers=ADVISERS)
 
 
 ADVISERS = Advisers.of(installed())
@@ -158,13 +154,9 @@ def test_a_tool_that_the_model_asked_for_is_shown_in_full(writing: Writing):
 
 
 async def test_a_turn_that_needs_no_tool_is_answered(writing: Writing):
-    model = writing("Hello")
-
-    async def source() -> LlamaCppModel:
-        return model
-
     small_talk = packet("Hello").model_copy(update={"tool_routing": None, "context": Context()})
-    assert (await respond_by_model(source, small_talk, FILES, GREEDY, advisers=ADVISERS)).text == "Hello"
+    answer = await respond_by_model(source_of(writing("Hello")), small_talk, FILES, GREEDY, advisers=ADVISERS)
+    assert answer.text == "Hello"
 
 
 def test_default_arguments_are_removed():
@@ -203,28 +195,6 @@ def test_invented_optional_arguments_are_removed(request_: str, kept: dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "action"),
-    [
-        ("ask_user", {"question": " Which file? "}, "clarify"),
-        ("ask_user", {"question": " "}, "none"),
-        ("show_tools", {"names": ["files.write_file"]}, "describe"),
-    ],
-)
-async def test_the_tools_to_ask_and_to_show_are_decisions(
-    writing: Writing, monkeypatch: pytest.MonkeyPatch, name: str, arguments: dict[str, Any], action: str
-):
-    async def call(*_: Any, **__: Any) -> ModelAnswer:
-        return ModelAnswer("", TokenUsage(), calls=(WrittenCall(name, arguments, 0.75),), call_probability=0.9)
-
-    model = writing("Hello")
-    monkeypatch.setattr(model, "call", call)
-    chosen = await select(model, "Do it")
-    assert (chosen.action, chosen.needs_tool) == (action, True)
-    assert chosen.question == ("Which file?" if action == "clarify" else "")
-    assert chosen.tool_names == (("files.write_file",) if action == "describe" else ())
-
-
-@pytest.mark.parametrize(
     ("request_", "paths", "held"),
     [
         ("Read a.txt", ["a.txt", "a.txt"], ["a.txt"]),
@@ -239,11 +209,7 @@ def test_calls_beyond_the_parts_of_the_request_are_dropped(request_: str, paths:
 
 
 async def test_an_endless_call_falls_back_to_reflex(writing: Writing):
-    model = writing(DEFAULT_SYNTAX.write([READ]))
-
-    async def source() -> LlamaCppModel:
-        return model
-
+    source = source_of(writing(DEFAULT_SYNTAX.write([READ])))
     short = GREEDY.model_copy(update={"selection_max_tokens": 20})
     chosen = await language_deciders(source, source).selector(packet(UNCLEAR), FILES, short)
     assert (chosen.is_fallback, chosen.decided_by) == (True, "reflex")
@@ -288,26 +254,6 @@ async def test_a_likelier_call_of_reflex_replaces_the_models(writing: Writing):
     assert (chosen.decided_by, chosen.is_fallback) == ("reflex", True)
 
 
-async def test_a_model_reviews_only_if_it_can_decide(writing: Writing):
-    model = writing("Hello")
-    sure = done("files.read_file", path="a.txt").model_copy(
-        update={"evidence": {"written": 1.0, "name": 7.0, "arguments": 0.0}}
-    )
-    given = packet("Read a.txt", sure)
-
-    async def source() -> LlamaCppModel:
-        return model
-
-    spared, asked = [
-        await review_by_evidence(source, given, FILES, RoutingContext(confidence_threshold=one), advisers=ADVISERS)
-        for one in (0.5, 0.99)
-    ]
-    assert spared.usage == TokenUsage()
-    assert asked.usage.input_tokens > 0
-    assert "yes" in asked.reviews[0].evidence.keys() - spared.reviews[0].evidence.keys()
-    assert spared.reviews[0].approved
-
-
 LONG = " and a pear" * 40
 
 
@@ -324,12 +270,7 @@ LONG = " and a pear" * 40
 async def test_results_that_an_answer_omits_are_shown_below_it(
     writing: Writing, request_: str, says: str, output: str, is_shown: bool
 ):
-    model = writing(says)
-
-    async def source() -> LlamaCppModel:
-        return model
-
     given = packet(request_, with_output(done("files.read_file", path="a.txt"), output))
-    answer = await respond_by_model(source, given, FILES, GREEDY)
+    answer = await respond_by_model(source_of(writing(says)), given, FILES, GREEDY)
     assert answer.text == says
     assert ("11 apples" in answer.appendix) is is_shown

@@ -5,7 +5,7 @@ import json
 import pytest
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
-from support.openai_models import model_at
+from support.openai_models import model_at, source_of
 from support.packets import CONTEXT, FILES, done, packet
 from support.prompts import call, last, selection, sent, system
 from support.scripted_openai import ScriptedOpenAI
@@ -130,16 +130,6 @@ async def test_json_in_an_answer_is_no_call(model: ModelSource, scripted_openai:
     assert (chosen.action, chosen.calls, len(scripted_openai.requests)) == ("none", (), 1)
 
 
-async def test_a_call_of_a_tool_that_was_not_offered_widens_the_palette(
-    model: ModelSource, scripted_openai: ScriptedOpenAI
-):
-    scripted_openai.script(f"<tool_call>{EXAMPLE}</tool_call>")
-    chosen = await select(model)
-    assert [(one.tool_name, one.checked and one.checked.is_tool_miss) for one in chosen.calls] == [
-        ("get_weather", True)
-    ]
-
-
 @pytest.mark.reflex
 async def test_a_needed_call_is_asked_for_in_words(model: ModelSource, scripted_openai: ScriptedOpenAI):
     unsure = Token("Sure", {"Sure": 0.52, "<tool_call>": 0.48})
@@ -153,11 +143,8 @@ async def test_a_needed_call_is_asked_for_in_words(model: ModelSource, scripted_
 
 async def test_a_model_of_langchain_without_tools_is_offered_them_in_words():
     written = '<tool_call>{"name": "files__read_file", "arguments": {"path": "a.txt"}}</tool_call>'
-
-    async def source() -> Model:
-        return Model(GenericFakeChatModel(messages=iter([AIMessage(written)])))
-
-    assert [one.params for one in (await select(source)).calls] == [{"path": "a.txt"}]
+    model = Model(GenericFakeChatModel(messages=iter([AIMessage(written)])))
+    assert [one.params for one in (await select(source_of(model))).calls] == [{"path": "a.txt"}]
 
 
 async def test_the_prompt_has_earlier_corrections_and_nearest_tools(

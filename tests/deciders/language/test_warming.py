@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from support.gguf_model import write_tiny_gguf
-from support.openai_models import model_at
+from support.openai_models import model_at, source_of
 from support.packets import CONTEXT, FILES, FILES_TOOLBOX, packet
 from support.scripted_openai import ScriptedOpenAI
 
@@ -27,10 +27,12 @@ READ = DEFAULT_SYNTAX.write([("files.read_file", {"path": "a.txt"})])
 
 
 def deciders_of(model: Model) -> Deciders:
-    async def source() -> Model:
-        return model
+    return language_deciders(source_of(model), source_of(model))
 
-    return language_deciders(source, source)
+
+async def warm(deciders: Deciders) -> None:
+    assert deciders.warm is not None
+    await deciders.warm(FILES_TOOLBOX, CONTEXT)
 
 
 def first_packet(request: str) -> CognitionPacket:
@@ -51,8 +53,7 @@ def model(llama_cpp_installed: None, tmp_path: Path) -> LlamaCppModel:
 @pytest.mark.parametrize("meanwhile", [False, True])
 async def test_the_first_turn_evaluates_only_its_request(model: LlamaCppModel, meanwhile: bool):
     deciders = deciders_of(model)
-    assert deciders.warm is not None
-    warming = asyncio.create_task(deciders.warm(FILES_TOOLBOX, CONTEXT))
+    warming = asyncio.create_task(warm(deciders))
     await (asyncio.sleep(0) if meanwhile else warming)  # the evaluation has begun, or ended
     chosen = await deciders.selector(first_packet("What was it that I put into a.txt?"), FILES, CONTEXT)
     await warming
@@ -62,17 +63,15 @@ async def test_the_first_turn_evaluates_only_its_request(model: LlamaCppModel, m
 
 async def test_a_turn_that_has_begun_is_not_followed_by_an_evaluation(model: LlamaCppModel):
     deciders = deciders_of(model)
-    assert deciders.warm is not None
     await deciders.selector(first_packet("What was it that I put into a.txt?"), FILES, CONTEXT)
-    await deciders.warm(FILES_TOOLBOX, CONTEXT)
+    await warm(deciders)
     again = await deciders.selector(first_packet("What was it that I put into b.txt?"), FILES, CONTEXT)
     assert again.usage.cached_tokens > 0.9 * again.usage.input_tokens
 
 
 async def test_a_server_on_this_machine_evaluates_both_prompts(scripted_openai: ScriptedOpenAI):
     deciders = deciders_of(await model_at(scripted_openai))
-    assert deciders.warm is not None
-    await deciders.warm(FILES_TOOLBOX, CONTEXT)
+    await warm(deciders)
     assert scripted_openai.requests == scripted_openai.reviews == []
     question, tools = scripted_openai.warm_ups
     scripted_openai.script("Hello.")
@@ -85,8 +84,7 @@ async def test_a_server_on_this_machine_evaluates_both_prompts(scripted_openai: 
 async def test_a_failure_is_left_to_the_turn(scripted_openai: ScriptedOpenAI):
     scripted_openai.api_key = "another"
     deciders = deciders_of(await model_at(scripted_openai))
-    assert deciders.warm is not None
-    await deciders.warm(FILES_TOOLBOX, CONTEXT)
+    await warm(deciders)
     assert scripted_openai.warm_ups
     with pytest.raises(ModelError, match="401"):
         await deciders.selector(first_packet("What is this?"), FILES, CONTEXT)
@@ -96,6 +94,5 @@ async def test_a_hosted_model_is_not_asked(scripted_openai: ScriptedOpenAI):
     hosted = await model_at(scripted_openai)
     hosted.runs_here = OpenAICompatible(await asyncio.to_thread(connect, "hosted", HOSTED)).runs_here
     deciders = deciders_of(hosted)
-    assert deciders.warm is not None
-    await deciders.warm(FILES_TOOLBOX, CONTEXT)
+    await warm(deciders)
     assert scripted_openai.warm_ups == []

@@ -1,6 +1,5 @@
 """The judge with the shipped weights, on requests and tools that are in no data set."""
 
-import pytest
 from support.packets import TRAIN, tool
 
 from packetgate.reflex.judge.judge import (
@@ -21,19 +20,6 @@ PAINT = tool("studio.mix_paint", "colours", description="Mix paints of several c
 def test_the_suitable_tool_has_the_highest_probability():
     served, other = judge("Find trains from Basel to Verona", [TRAIN, PAINT])
     assert served > 0.5 > other
-
-
-@pytest.mark.parametrize("request_", ["", " ", "?" * 5000, "火车从北京到上海", "\x00\ud83d"])
-def test_any_request_is_judged(request_: str):
-    text = request_.encode("utf-8", "replace").decode()
-    (likely,) = judge(text, [TRAIN])
-    assert 0 <= likely <= 1
-
-
-def test_a_probability_does_not_depend_on_other_tools():
-    together = judge("Find trains from Basel to Verona", [TRAIN, PAINT])
-    alone = [judge("Find trains from Basel to Verona", [one])[0] for one in (TRAIN, PAINT)]
-    assert together == pytest.approx(alone, abs=0.1)
 
 
 def test_long_inputs_are_truncated():

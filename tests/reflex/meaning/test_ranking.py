@@ -12,7 +12,6 @@ from support.tool_specs import a_tool
 from benchmarks.train.trees import trees_of
 from packetgate.ranking.ranking import Ranking
 from packetgate.reflex.meaning.encoder import (
-    WEIGHTS,
     SentenceEncoder,
     StaticEncoder,
     Vectors,
@@ -21,7 +20,6 @@ from packetgate.reflex.meaning.encoder import (
 )
 from packetgate.reflex.meaning.ranker import SemanticModel
 from packetgate.reflex.meaning.space import Trees
-from packetgate.state.errors import WeightsError
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 OFFICE = [
@@ -146,21 +144,6 @@ def test_a_vector_does_not_depend_on_other_texts():
     for encoder in (SentenceEncoder(), StaticEncoder()):
         assert np.array_equal(encoder.vectors(["send a mail", long])[0], encoder.vectors(["send a mail"])[0])
         assert np.allclose(np.linalg.norm(encoder.vectors(["send a mail", long]), axis=1), 1, atol=1e-5)
-
-
-@pytest.mark.parametrize("file", ["encoder.onnx", "tokenizer.json", "mix.npz"])
-@pytest.mark.parametrize("content", [None, b"broken"])
-def test_missing_or_broken_weights_are_an_error(file: str, content: bytes | None, tmp_path: Path):
-
-    for path in WEIGHTS.iterdir():
-        if path.name != file:
-            (tmp_path / path.name).symlink_to(path)
-    if content is not None:
-        (tmp_path / file).write_bytes(content)
-    meaning = SemanticModel()
-    meaning.fine, meaning.trees = Vectors(SentenceEncoder(tmp_path)), tmp_path / "mix.npz"
-    with pytest.raises(WeightsError, match=f"{file}: these weights are missing or broken"):
-        Ranking(OFFICE, meaning=meaning).rank("send a mail")
 
 
 def a_tree(rng: random.Random, depth: int) -> dict[str, Any]:
