@@ -54,11 +54,12 @@ async def evaluate(
     cases = [case for group in by_kind for case in group[:limit]]
     context = run_settings_from(settings).context
     context = context.model_copy(update={"enabled": True, "review": "all", "allowed_tools": ()})
-    pool = model_pool(settings.model_copy(update={"lite": model, "prime": "reflex"} if model else {}))
+    used = settings.model_copy(update={"lite": model, "prime": "reflex"} if model else {})
+    pool = model_pool(used)
     await pool.check()
     model_digest, loaded = await pool.model_digest(), await pool.get("lite")
     if model_digest is None or loaded is None:
-        raise InputError("name one model to evaluate, such as ollama:NAME or llamacpp:/path/model.gguf")
+        raise InputError(_not_evaluable(pool, {used.lite, used.prime} - {"reflex"}))
     async with open_store(settings) as store:
         if again:
             await forget_evaluation(store, model_digest)
@@ -88,6 +89,23 @@ async def evaluate(
     out.print(rendering.table(headings, counted_kinds, right=(1, 2, 3, 4)))
     out.print(rendering.table(("", ""), _fact_rows(passport)))
     return 0
+
+
+def _not_evaluable(pool: ModelPool, models: set[str]) -> str:
+    """Return why these are not one model with the same options in both roles."""
+    lite, prime = pool.given["lite"], pool.given["prime"]
+    differing = [
+        option.where
+        for options, others in ((lite, prime), (prime, lite))
+        for name, option in options.items()
+        if name not in others or others[name].value != option.value
+    ]
+    if len(models) == 1 and differing:
+        places = ", ".join(differing)
+        return (
+            f"{models.pop()} has other options as lite than as prime: set for both roles, or for none: {places}"
+        )
+    return "name one model to evaluate, such as ollama:NAME or llamacpp:/path/model.gguf"
 
 
 async def _play_cases(

@@ -129,3 +129,11 @@ def test_a_missing_or_failing_endpoint_is_one_error(cli: CommandLine, scripted_o
 def test_invalid_evaluations_are_refused(arguments: tuple[str, ...], names: str, cli: CommandLine) -> None:
     done = cli.run("evaluate", *arguments)
     assert (done.status, names in done.err) == (2, True), done.err
+
+
+def test_options_of_one_role_alone_are_named(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+    (cli.folder / "packetgate.toml").write_text("[models.prime]\nseed = 1\n[models.lite]\ntop_p = 0.5\n")
+    done = cli.run("evaluate", "openai:small", OPENAI_BASE_URL=scripted_openai.base_url)
+    assert done.status == 2
+    assert "openai:small has other options as lite than as prime" in done.err
+    assert "models.lite.top_p, packetgate.toml: models.prime.seed" in done.err
