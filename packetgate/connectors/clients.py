@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import ValidationError
 
@@ -35,10 +35,7 @@ class ClientTable(ConfigTable):
 
 
 class Clients(ConfigTable):
-    """A table of `packetgate.toml` that holds clients."""
-
-    TABLE: ClassVar[str]
-    """The table's name in the file."""
+    """A table of `packetgate.toml` that holds clients: `[serve]` or `[proxy]`."""
 
     clients: dict[NonEmpty, ClientTable] = {}
 
@@ -52,13 +49,13 @@ class Clients(ConfigTable):
             settings["allowed_tools"] = intersect_patterns(patterns or NO_TOOLS, base.allowed_tools)
         return base.model_copy(update=settings)
 
-    def tokens(self, variable: str = "") -> dict[str, str]:
+    def tokens(self, table_name: str, variable: str = "") -> dict[str, str]:
         """Return client names by token; `variable` holds the token of `local`. Raise ConfigError for a weak token."""
         known: dict[str, str] = {}
         for name, table in self.clients.items():
             if table.token is None:
                 continue
-            where = f"{self.TABLE}.clients.{name}.token"
+            where = f"{table_name}.clients.{name}.token"
             token = _checked_token(_expanded_token(table.token, where), where)
             if token in known:
                 raise ConfigError(f"{where}: {known[token]!r} has the same token: give each client its own")
@@ -68,26 +65,13 @@ class Clients(ConfigTable):
         return known
 
 
-class ServeConfig(Clients):
-    """The table `[serve]`."""
-
-    TABLE: ClassVar[str] = "serve"
-
-
-class ProxyConfig(Clients):
-    """The table `[proxy]`."""
-
-    TABLE: ClassVar[str] = "proxy"
-
-
-C = TypeVar("C", bound=Clients)
 T = TypeVar("T", bound=ConfigTable)
 
 
-def load_clients(kind: type[C], path: Path | None) -> C:
+def load_clients(table_name: Literal["serve", "proxy"], path: Path | None) -> Clients:
     """Return a table of clients; without a table, `local` may use all tools. Raise ConfigError if it is invalid."""
-    accepted = f"`[{kind.TABLE}.clients.NAME]` with token, servers, tools, allow_writes, allow_commands"
-    return load_table(kind, path, kind.TABLE, accepted)
+    accepted = f"`[{table_name}.clients.NAME]` with token, servers, tools, allow_writes, allow_commands"
+    return load_table(Clients, path, table_name, accepted)
 
 
 def load_table(kind: type[T], path: Path | None, name: str, accepted: str) -> T:

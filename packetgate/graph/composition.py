@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from langgraph.graph.state import CompiledStateGraph
 
@@ -53,9 +53,8 @@ def model_pool(settings: Settings) -> ModelPool:
         ModelError: a name is not the name of a model.
         ConfigError: an option does not exist, or does not accept its value.
     """
-    path = settings.preferences_path
-    models = {} if path is None else read_config_file(path).get("models", {})
-    options, configured_names = file_options(models, str(path)), model_names_in(models)
+    models = _models_table(settings)
+    options, configured_names = file_options(models, str(settings.preferences_path)), model_names_in(models)
     for role, name in configured_names.items():
         if getattr(settings, role) != name:
             options.pop(role, None)  # the options belong to the model of the file
@@ -71,16 +70,20 @@ def model_names(settings: Settings) -> dict[str, SettingValue]:
     Raises:
         ConfigError: the file cannot be read.
     """
-    path = settings.preferences_path
-    configured_names = {} if path is None else model_names_in(read_config_file(path).get("models", {}))
+    configured_names = model_names_in(_models_table(settings))
     names: dict[str, SettingValue] = {}
     for role in ROLES:
         name = getattr(settings, role)
         source = f"--{role} or PACKETGATE_{role.upper()}" if role in settings.model_fields_set else "default"
-        names[role] = SettingValue(
-            name, f"{path}: models.{role}.{MODEL}" if configured_names.get(role) == name else source
-        )
+        if configured_names.get(role) == name:
+            source = f"{settings.preferences_path}: models.{role}.{MODEL}"
+        names[role] = SettingValue(name, source)
     return names
+
+
+def _models_table(settings: Settings) -> Any:
+    path = settings.preferences_path
+    return {} if path is None else read_config_file(path).get("models", {})
 
 
 def deciders_for(

@@ -102,9 +102,7 @@ def _not_evaluable(pool: ModelPool, models: set[str]) -> str:
     ]
     if len(models) == 1 and differing:
         places = ", ".join(differing)
-        return (
-            f"{models.pop()} has other options as lite than as prime: set for both roles, or for none: {places}"
-        )
+        return f"{models.pop()} has other options as lite than as prime: set for both roles, or for none: {places}"
     return "name one model to evaluate, such as ollama:NAME or llamacpp:/path/model.gguf"
 
 

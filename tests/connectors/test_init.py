@@ -13,7 +13,7 @@ from support.hub import left_in, serve_hub
 from support.scripted_openai import ScriptedOpenAI, serve_scripted_openai
 from support.terminals import ended, printed, terminal
 
-from packetgate.connectors.terminal.offering import OFFER
+from packetgate.connectors.terminal.turns import INIT_OFFER
 from packetgate.models.kinds import discover
 from packetgate.models.llama.kind import gguf_folders
 from packetgate.models.openai.servers import PROVIDER_KEYS
@@ -178,21 +178,21 @@ def test_init_is_offered_once_at_a_terminal(person: Person) -> None:
     as_json = ("ask", "--json", "Read plan.txt")
     with terminal(person.cli, *as_json, is_first=True, **person.variables) as child:
         assert ended(child) == 0
-        assert OFFER not in printed(child) + piped.out + piped.err
+        assert INIT_OFFER not in printed(child) + piped.out + piped.err
     for command, reply in ((("ask", "Read plan.txt"), "n"), (("ask", "Read plan.txt"), None)):
         with terminal(person.cli, *command, is_first=True, **person.variables) as child:
             if reply:
-                child.expect_exact(OFFER)
+                child.expect_exact(INIT_OFFER)
                 child.sendline(reply)
             assert ended(child) == 0
             assert "The gate opens at seven." in printed(child)
-            assert reply or OFFER not in printed(child)
+            assert reply or INIT_OFFER not in printed(child)
 
 
 def test_the_offered_init_sets_the_model_of_the_same_chat(person: Person) -> None:
     person.ollama.script(*SPEED)
     with terminal(person.cli, "chat", is_first=True, **person.variables) as child:
-        for question, reply in ((OFFER, "y"), ("Which model", "1"), ("Use it", "y"), ("you> ", "/quit")):
+        for question, reply in ((INIT_OFFER, "y"), ("Which model", "1"), ("Use it", "y"), ("you> ", "/quit")):
             child.expect_exact(question)
             child.sendline(reply)
         assert ended(child) == 0

@@ -8,7 +8,7 @@ from typing import Any
 from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 
-from packetgate.connectors.clients import ProxyConfig
+from packetgate.connectors.clients import Clients
 from packetgate.connectors.proxy.serving import make_server, open_gateway_to_hub
 from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
@@ -28,6 +28,6 @@ async def open_proxy(
     connection = Connection(entry, lambda: FastMCPTransport(server), keep=result_store(own).keep)
     async with (
         McpHub([connection], preferences=load_preferences(policy)) as hub,
-        open_gateway_to_hub(hub, own, ProxyConfig(), routing_context(settings)) as gateway,
+        open_gateway_to_hub(hub, own, Clients(), routing_context(settings)) as gateway,
     ):
         yield make_server(gateway)

@@ -18,7 +18,7 @@ from support.fork_server import COMMAND
 from support.mcp_servers import until
 from typer.main import get_command
 
-from packetgate.connectors.clients import ServeConfig, load_clients
+from packetgate.connectors.clients import load_clients
 from packetgate.connectors.http import GRACE_S
 from packetgate.connectors.options import check_settings, context_for_others, run_settings_from, settings_from
 from packetgate.connectors.serve.command import TOKEN_VARIABLE, open_app, serve
@@ -67,10 +67,10 @@ async def serving(cli: CommandLine, *args: str, **variables: str) -> AsyncIterat
     with _as_in(cli, variables):
         given = get_command(_ALONE).make_context("serve", [*args]).params
         settings = check_settings(settings_from(**{name: given[name] for name in ("mcp_config", "lite", "prime")}))
-        config = load_clients(ServeConfig, settings.preferences_path)
+        config = load_clients("serve", settings.preferences_path)
         switches = (given["overrides"], given["allow_writes"], given["allow_commands"])
         context = context_for_others(run_settings_from(settings, *switches))
-        tokens = config.tokens(TOKEN_VARIABLE)
+        tokens = config.tokens("serve", TOKEN_VARIABLE)
         async with (
             open_app(settings, config, context, tokens, given["allow_host"] or []) as app,
             mcp_servers.serving(app, GRACE_S) as address,

@@ -17,7 +17,7 @@ from support.confirmed_reads import confirming_preferences
 from support.mcp_servers import RawTool, echoing, in_process, serving
 from support.plain_server import configure
 
-from packetgate.connectors.clients import ProxyConfig
+from packetgate.connectors.clients import Clients
 from packetgate.connectors.proxy.gateway import Gateway
 from packetgate.connectors.proxy.serving import http_app, open_gateway, open_gateway_to_hub
 from packetgate.graph.settings import Settings
@@ -109,7 +109,7 @@ async def gateway_over(
     *servers: FastMCP[Any] | Connection,
     home: Path,
     preferences: Preferences | None = None,
-    config: ProxyConfig | None = None,
+    config: Clients | None = None,
     patience_s: float | None = 20,
     answer_wait_s: float = 0,
     **switches: bool,
@@ -121,7 +121,7 @@ async def gateway_over(
     context = RoutingContext.model_validate(switches)
     async with (
         McpHub(connections, preferences=confirming_preferences(preferences)) as hub,
-        open_gateway_to_hub(hub, settings, config or ProxyConfig(), context) as gateway,
+        open_gateway_to_hub(hub, settings, config or Clients(), context) as gateway,
     ):
         yield gateway
 
@@ -244,7 +244,7 @@ async def configured_client(
     config = configure(folder / "mcp.json", builtin=not servers, **servers)
     settings = Settings(mcp_config=config, home=home, root=folder, answer_wait_s=0)
     async with (
-        open_gateway(settings, ProxyConfig(), RoutingContext.model_validate(switches)) as gateway,
+        open_gateway(settings, Clients(), RoutingContext.model_validate(switches)) as gateway,
         served(gateway) as url,
         talking(gateway, url, kind) as talk,
     ):

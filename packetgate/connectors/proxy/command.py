@@ -17,16 +17,16 @@ async def proxy(
     http: Annotated[
         bool, typer.Option("--http", help="Serve over streamable HTTP instead of standard input and output.")
     ] = False,
-    host: Annotated[str, typer.Option(help="With --http: host to bind. Other machines need tokens.")] = ("127.0.0.1"),
+    host: Annotated[str, typer.Option(help="With --http: host to bind. Other machines need tokens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="With --http: port to bind; 0 for a free one.")] = 2025,
     allow_host: Annotated[list[str] | None, typer.Option(help="With --http: additional host name to accept.")] = None,
-    client: Annotated[str, typer.Option(help="Entry of [proxy.clients] for requests without a token.")] = ("local"),
+    client: Annotated[str, typer.Option(help="Entry of [proxy.clients] for requests without a token.")] = "local",
     install: Annotated[
         str | None, typer.Option(help="Add the proxy to a client, such as cursor, and move its servers to mcp.json.")
     ] = None,
     print_entry: Annotated[
         bool, typer.Option("--print", help="With --install: print the entry and change nothing.")
-    ] = (False),
+    ] = False,
     folder: Annotated[Path | None, typer.Option(help="Run in this folder, as if started there.")] = None,
     mcp_config: McpConfigPath = None,
     allow_writes: Writes = None,
@@ -34,7 +34,7 @@ async def proxy(
     overrides: Set = None,
 ) -> int:
     """Serve all configured MCP servers as one, with the tools that fit the client's task."""
-    from packetgate.connectors.clients import ProxyConfig, load_clients
+    from packetgate.connectors.clients import load_clients
     from packetgate.connectors.http import bind_socket
     from packetgate.connectors.options import check_settings_files, context_for_others, run_settings_from, settings_from
 
@@ -48,7 +48,7 @@ async def proxy(
         switches = (("--allow-writes", allow_writes), ("--allow-commands", allow_commands))
         return _install(options, install, [name for name, is_on in switches if is_on], print_entry=print_entry)
     settings = check_settings_files(options)
-    config = load_clients(ProxyConfig, settings.preferences_path)
+    config = load_clients("proxy", settings.preferences_path)
     if config.clients and client not in {*config.clients, "local"}:
         typer.echo(
             f"packetgate: packetgate.toml has no [proxy.clients.{client}]: this client may use all servers", err=True
@@ -56,7 +56,7 @@ async def proxy(
     context = context_for_others(run_settings_from(settings, overrides, allow_writes, allow_commands))
     from packetgate.connectors.proxy.serving import PROXY_TOKEN_VARIABLE, open_gateway, serve_http, serve_stdio
 
-    tokens = config.tokens(PROXY_TOKEN_VARIABLE) if http else {}
+    tokens = config.tokens("proxy", PROXY_TOKEN_VARIABLE) if http else {}
     async with open_gateway(settings, config, context, client) as gateway:
         if not http:
             await serve_stdio(gateway)

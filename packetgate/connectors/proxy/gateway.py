@@ -10,7 +10,7 @@ from fastmcp import Context
 from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import get_access_token, get_context
 
-from packetgate.connectors.clients import LOCAL_CLIENT, ProxyConfig
+from packetgate.connectors.clients import LOCAL_CLIENT, Clients
 from packetgate.connectors.proxy.announcing import Announcer
 from packetgate.connectors.proxy.client_link import ClientLink, is_sessionless
 from packetgate.connectors.proxy.listing import MAX_UPSTREAM, all_entries, is_small, palette_request, permanent_entries
@@ -62,7 +62,7 @@ class Gateway:
     hub: McpHub
     """The connections to the servers."""
     recorder: Recorder
-    config: ProxyConfig
+    config: Clients
     context: RoutingContext
     """The settings of calls that the proxy was started with."""
     settings: Settings

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from packetgate.gate.journal import Entry
 from packetgate.graph.journal import DatabaseJournal
+from packetgate.graph.records import prune_records
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.ranking.learning import ConfirmedUse
-from packetgate.ranking.store import delete_old_uses, store_use
+from packetgate.ranking.store import store_use
 from packetgate.state.errors import ConfigError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Header
@@ -101,8 +102,7 @@ async def _open_uses(settings: Settings) -> AsyncIterator["BaseStore"]:
     """Open the store of lessons, and delete old lessons."""
     await asyncio.to_thread(import_module, "langgraph.store.sqlite.aio")
     async with open_store(settings, DATABASE_PATIENCE_S) as store:
-        if settings.usage_days:
-            await delete_old_uses(store, settings.usage_days)
+        await prune_records(store, settings.usage_days)
         yield store
 
 

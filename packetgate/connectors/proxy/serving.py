@@ -26,7 +26,7 @@ from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.versions import VersionSpec
 from mcp import MCPError
 
-from packetgate.connectors.clients import LOCAL_CLIENT, ProxyConfig, client_for_token
+from packetgate.connectors.clients import LOCAL_CLIENT, Clients, client_for_token
 from packetgate.connectors.http import check_tokens_required, serve_app
 from packetgate.connectors.process import STOP_S, end_process, stopped_by_ctrl_c
 from packetgate.connectors.proxy.announcing import Announcer, ListKind
@@ -277,7 +277,7 @@ def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[A
 
 @asynccontextmanager
 async def open_gateway(
-    settings: Settings, config: ProxyConfig, context: RoutingContext, client: str = LOCAL_CLIENT
+    settings: Settings, config: Clients, context: RoutingContext, client: str = LOCAL_CLIENT
 ) -> AsyncIterator[Gateway]:
     """Open a gateway to the configured servers. Raise ConfigError or ModelError if a setting cannot be used."""
     async with (
@@ -289,7 +289,7 @@ async def open_gateway(
 
 @asynccontextmanager
 async def open_gateway_to_hub(
-    hub: McpHub, settings: Settings, config: ProxyConfig, context: RoutingContext, client: str = LOCAL_CLIENT
+    hub: McpHub, settings: Settings, config: Clients, context: RoutingContext, client: str = LOCAL_CLIENT
 ) -> AsyncIterator[Gateway]:
     """Open a gateway to a hub's servers; on exit, write the pending records and close everything."""
     journal = open_journal(settings, DATABASE_PATIENCE_S)

@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from packetgate.connectors.clients import LOCAL_CLIENT, ServeConfig, client_for_token
+from packetgate.connectors.clients import LOCAL_CLIENT, Clients, client_for_token
 from packetgate.connectors.serve.conversations import ChatConversations, IncomingRequest, Piece
 from packetgate.connectors.serve.model_answers import answer_background, is_background_prompt
 from packetgate.connectors.serve.protocol import (
@@ -52,7 +52,7 @@ class ServeEndpoint:
     def __init__(
         self,
         sessions: Sessions,
-        config: ServeConfig,
+        config: Clients,
         context: RoutingContext,
         tokens: dict[str, str],
         model_source: Callable[[], Awaitable[Model | None]],

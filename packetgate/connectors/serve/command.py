@@ -12,7 +12,7 @@ from packetgate.connectors.options import Commands, Lite, McpConfigPath, Prime, 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-    from packetgate.connectors.clients import ServeConfig
+    from packetgate.connectors.clients import Clients
     from packetgate.graph.settings import Settings
     from packetgate.state.context import RoutingContext
 
@@ -31,14 +31,14 @@ async def serve(
     overrides: Set = None,
 ) -> int:
     """Serve the graph as a model, over OpenAI's protocol, to any chat client until stopped."""
-    from packetgate.connectors.clients import ServeConfig, load_clients
+    from packetgate.connectors.clients import load_clients
     from packetgate.connectors.http import bind_socket, check_tokens_required, serve_app
     from packetgate.connectors.options import check_settings, context_for_others, run_settings_from, settings_from
 
     settings = check_settings(settings_from(mcp_config=mcp_config, lite=lite, prime=prime))
-    config = load_clients(ServeConfig, settings.preferences_path)
+    config = load_clients("serve", settings.preferences_path)
     context = context_for_others(run_settings_from(settings, overrides, allow_writes, allow_commands))
-    tokens = config.tokens(TOKEN_VARIABLE)
+    tokens = config.tokens("serve", TOKEN_VARIABLE)
     with bind_socket(host, port) as listening:
         check_tokens_required(listening, has_tokens=bool(tokens), table="serve", variable=TOKEN_VARIABLE)
         async with open_app(settings, config, context, tokens, allow_host or []) as app:
@@ -49,7 +49,7 @@ async def serve(
 
 @asynccontextmanager
 async def open_app(
-    settings: "Settings", config: "ServeConfig", context: "RoutingContext", tokens: dict[str, str], hosts: list[str]
+    settings: "Settings", config: "Clients", context: "RoutingContext", tokens: dict[str, str], hosts: list[str]
 ) -> AsyncIterator["Starlette"]:
     """Open the sessions, and yield the application that serves them."""
     from packetgate.connectors.opening import open_sessions

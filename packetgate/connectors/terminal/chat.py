@@ -27,10 +27,9 @@ from packetgate.connectors.process import on_ctrl_c
 from packetgate.connectors.rendering import say
 from packetgate.connectors.running import InterruptedReadError, error_line, unexpected_error_line
 from packetgate.connectors.terminal.completion import completions
-from packetgate.connectors.terminal.offering import offer_init
 from packetgate.connectors.terminal.reading import LineReader, file_part, is_at_terminal, reader
 from packetgate.connectors.terminal.screen import WAITING, LastQuestion, Terminal, selecting_model
-from packetgate.connectors.terminal.turns import ContextType, turn_request, undo_message
+from packetgate.connectors.terminal.turns import ContextType, offer_init, turn_request, undo_message
 from packetgate.connectors.turn import Continue, Say
 from packetgate.deciders.commands import NOT_TYPED, read_command
 from packetgate.graph.shared_results import result_store

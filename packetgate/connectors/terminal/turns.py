@@ -30,12 +30,12 @@ from packetgate.connectors.options import (
 )
 from packetgate.connectors.recorded_answers import asked_sessions, record_answer, turn_owner
 from packetgate.connectors.shell_commands import command_here
-from packetgate.connectors.terminal.offering import offer_init
 from packetgate.connectors.terminal.reading import file_part, is_at_terminal
 from packetgate.connectors.terminal.screen import WAITING, LastQuestion, Terminal, only_open_session, selecting_model
 from packetgate.connectors.turn import Continue, Reply, Say, UserInput, run_input, words_reply
 from packetgate.deciders.commands import is_undo, undo_command
 from packetgate.graph.journal import open_journal
+from packetgate.graph.private_files import private_file
 from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
 from packetgate.state.channels import TERMINAL, SwitchHints
@@ -52,6 +52,8 @@ _OWNER_ENDED = (
 _SHELL_HINTS = SwitchHints.from_commands(
     "--allow-writes", "--allow-commands", "`/rest` in `packetgate chat` with this --session shows all of it"
 )
+
+INIT_OFFER = "No language model is set up. Look for one now (packetgate init)? This is asked once."
 
 ContextType = Annotated[
     str | None, typer.Option("--context", help="Kind of conversation, such as `tasks`: selects its pool of tools.")
@@ -276,6 +278,21 @@ async def _run_turn(
 def _given_options(process_options: dict[str, Any]) -> list[str]:
     given = {f"--{name.replace('_', '-')}": str(value) for name, value in process_options.items() if value}
     return [part for option in given.items() for part in option]
+
+
+async def offer_init(settings: Settings) -> None:
+    """Offer `packetgate init` if no model was chosen: at a terminal, and once for each user."""
+    offered = settings.home / "offered"
+    if not is_at_terminal() or {"lite", "prime"} & settings.model_fields_set or offered.exists():
+        return
+    try:
+        private_file(offered)
+    except OSError:  # the command itself reports the unusable folder
+        return
+    if typer.confirm(INIT_OFFER):
+        from packetgate.connectors.terminal.init import init
+
+        await init()
 
 
 def turn_request(context_type: str | None, hints: SwitchHints) -> TurnRequest:

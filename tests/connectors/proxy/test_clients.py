@@ -10,13 +10,13 @@ from mcp import MCPError
 from support.command_line import CommandLine
 from support.proxies import ADD, DESK, IDE, META, MODERN, TOKENS, Protocol, gateway_over, ledger_server, served, talking
 
-from packetgate.connectors.clients import ProxyConfig, load_clients
+from packetgate.connectors.clients import Clients, load_clients
 from packetgate.state.context import NO_TOOLS, RoutingContext
 from packetgate.state.errors import ConfigError
 
 PAGE = Path(__file__).parents[3] / "docs" / "proxy.md"
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-CONFIG = ProxyConfig.model_validate(
+CONFIG = Clients.model_validate(
     {
         "clients": {
             "ide": {"tools": ["ledger.list_*"]},
@@ -110,8 +110,8 @@ def test_the_documented_table_is_valid(tmp_path: Path, monkeypatch: pytest.Monke
     (table,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (tmp_path / "packetgate.toml").write_text(table)
     monkeypatch.setenv("IDE_TOKEN", IDE)
-    config = load_clients(ProxyConfig, tmp_path / "packetgate.toml")
-    assert config.tokens() == {IDE: "ide"}
+    config = load_clients("proxy", tmp_path / "packetgate.toml")
+    assert config.tokens("proxy") == {IDE: "ide"}
     settings = config.client_settings("ide", RoutingContext())
     assert settings.allow_write_tools
     assert settings.allows_tool("mail.read_newest")
@@ -129,7 +129,7 @@ def test_the_documented_table_is_valid(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_error_names_an_invalid_table(tmp_path: Path, text: str, field: str) -> None:
     (tmp_path / "packetgate.toml").write_text(text)
     with pytest.raises(ConfigError, match=re.escape(f"packetgate.toml: {field}")):
-        load_clients(ProxyConfig, tmp_path / "packetgate.toml")
+        load_clients("proxy", tmp_path / "packetgate.toml")
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_the_error_names_an_invalid_table(tmp_path: Path, text: str, field: str)
 def test_weak_and_shared_tokens_are_refused(tokens: list[str]) -> None:
     clients = {f"client{number}": {"token": token} for number, token in enumerate(tokens)}
     with pytest.raises(ConfigError, match=r"proxy\.clients\.client"):
-        ProxyConfig.model_validate({"clients": clients}).tokens()
+        Clients.model_validate({"clients": clients}).tokens("proxy")
 
 
 @pytest.mark.parametrize(("client", "is_warned"), [("idd", True), ("ide", False), ("local", False)])

@@ -26,7 +26,7 @@ from support.proxies import (
     talking,
 )
 
-from packetgate.connectors.clients import ProxyConfig
+from packetgate.connectors.clients import Clients
 from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
 from packetgate.toolsets.servers.config import ServerConfig
@@ -77,7 +77,7 @@ class Library:
 
 @asynccontextmanager
 async def reading(
-    library: Library, home: Path, kind: Protocol, token: str = "", config: ProxyConfig | None = None
+    library: Library, home: Path, kind: Protocol, token: str = "", config: Clients | None = None
 ) -> AsyncIterator[Talk]:
     """Connect a client to a proxy of the started library."""
     async with gateway_over(library.server, home=home, config=config) as gateway:
@@ -134,7 +134,7 @@ async def test_names_of_resources_and_prompts_contain_their_server(tmp_path: Pat
 
 
 async def test_a_client_sees_no_resources_of_forbidden_servers(tmp_path: Path, kind: Protocol) -> None:
-    config = ProxyConfig.model_validate({"clients": {"ide": {"servers": []}, "desk": {"servers": ["library"]}}})
+    config = Clients.model_validate({"clients": {"ide": {"servers": []}, "desk": {"servers": ["library"]}}})
     library = Library()
     async with reading(library, tmp_path, kind, IDE, config) as ide:
         assert await ide.client.list_resources() == []
