@@ -4,10 +4,10 @@ Pass names of results to run only their benchmarks. Long benchmarks, such as `be
 `benchmarks.everyday` (plain requests on real servers), run only if you name them.
 """
 
-import argparse
 import os
 import subprocess
 
+from benchmarks.command_line import command_parser
 from benchmarks.results_kept import FOLDER, ROOT, read
 
 ALONE = ("startup", "overhead", "mcp_calls", "growth")
@@ -16,9 +16,7 @@ ON_DATA = ("models", "tokens", "ranking", "proxy", "selection")
 
 def main() -> None:
     """Run the commands of the stored results, and print their readable output."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser("benchmarks", __doc__)
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=", ".join(sorted(one.stem for one in FOLDER.iterdir()))
     )

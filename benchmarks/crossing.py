@@ -5,7 +5,6 @@ middleware. The first turn is not counted, because it also loads modules. A coro
 Only named functions are counted: before Python 3.12, each comprehension is a frame of its own.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -20,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from benchmarks.command_line import command_parser
 from benchmarks.overhead import FEWEST, Agent, Place
 
 GOALS = {
@@ -83,9 +83,7 @@ async def counted_turn(name: str) -> CallCounter:
 
 def main() -> None:
     """Print the figures, and with `--most` the functions with the most calls."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.crossing", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser("benchmarks.crossing", __doc__)
     parser.add_argument("--json", action="store_true", help="print JSON, one line per side")
     parser.add_argument("--most", type=int, default=0, help="list this many functions with the most calls")
     args = parser.parse_args()

@@ -8,7 +8,6 @@ similar tool, a value that is cut off, swapped, too long or invented, a call if 
     python -m benchmarks.first_calls DATA MULTI_TURN
 """
 
-import argparse
 import ast
 import json
 import math
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.command_line import command_parser
 from benchmarks.ranking.data import tool_spec
 from benchmarks.safety.dojo import HERE, environment
 from benchmarks.selection.cases import as_json_schema, drawn, public_sets
@@ -230,9 +230,7 @@ def _times(one: Judged) -> int:
 
 def main() -> None:
     """Run the benchmark from the command line."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.first_calls", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser("benchmarks.first_calls", __doc__)
     parser.add_argument("data", type=Path, help="the public sets")
     parser.add_argument("multi_turn", type=Path, help="bfcl_eval/data")
     parser.add_argument("--kept", type=Path, help="file to store the measurements in, so that a second fit is fast")

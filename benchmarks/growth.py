@@ -4,16 +4,14 @@ With the data sets, the tools are those of livemcpbench; without, made-up office
 the catalogue. A copy has the vector of its original, because encoding all copies would take hours.
 """
 
-import argparse
 import json
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
-from pathlib import Path
 
+from benchmarks.command_line import add_data_option, command_parser
 from benchmarks.palette.__main__ import packetgate as palette
 from benchmarks.ranking.__main__ import bm25s, fastmcp
 from benchmarks.ranking.data import read_queries, read_tools
@@ -61,11 +59,8 @@ def measure(
 
 def main() -> None:
     """Run the benchmark from the command line."""
-    named = os.environ.get("PACKETGATE_DATA")
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.growth", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, default=Path(named) if named else None, help="folder of the data sets")
+    parser = command_parser("benchmarks.growth", __doc__)
+    add_data_option(parser)
     parser.add_argument("--requests", type=int, default=REQUESTS, help="requests per size (default %(default)s)")
     parser.add_argument("--most", type=int, default=SIZES[-1], help="largest number of tools (default %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON, one line per size and ranking")

@@ -10,12 +10,9 @@ has at least 1,024 tokens. Here the earlier prompts are those of the same turn, 
 the same session or in another one.
 """
 
-import argparse
 import asyncio
 import json
-import os
 import statistics
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,6 +29,7 @@ from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import PrivateAttr
 
+from benchmarks.command_line import add_data_option, command_parser, errors_in_one_line
 from benchmarks.ready import ReadyChat, ReadyModel
 from benchmarks.stand_ins import Shelf
 from benchmarks.tokens.counting import VOCABULARY, count, tokens
@@ -43,7 +41,6 @@ from packetgate.middleware import SEARCH, PacketgateMiddleware
 from packetgate.models.model import Model, ModelAnswer, OfferedTool, WordProbabilities
 from packetgate.models.openai.compatible import openai_tool
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import InputError
 from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.state.printing import compact_json
 from packetgate.state.routing import ToolResult
@@ -292,21 +289,15 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Run the benchmark from the command line."""
-    named = os.environ.get("PACKETGATE_DATA")
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.models", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("data", type=Path, nargs="?", default=Path(named) if named else None, help="data sets folder")
+    parser = command_parser("benchmarks.models", __doc__)
+    add_data_option(parser, "data")
     parser.add_argument("--json", action="store_true", help="print JSON, one line per side")
     parser.add_argument("--middleware", action="store_true", help="measure the middleware instead of the graph")
     given = parser.parse_args()
     if given.data is None:
         parser.error("the folder of the data sets is missing: give it as an argument, or set PACKETGATE_DATA")
-    try:
+    with errors_in_one_line(parser):
         rows = asyncio.run(measure(given.data, as_middleware=given.middleware))
-    except InputError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        sys.exit(2)
     if given.json:
         for row in rows:
             print(json.dumps(row))

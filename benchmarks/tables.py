@@ -4,21 +4,19 @@ A table is between `<!-- table: NAME -->` and `<!-- end of table -->`. --measure
 its result. Data sets are read from the folder in PACKETGATE_DATA.
 """
 
-import argparse
 import re
 import statistics
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.clients.agents.agent import FIGURES
 from benchmarks.clients.client import FEATURES
+from benchmarks.command_line import command_parser, errors_in_one_line
 from benchmarks.plots import FOLDER, PLOTS, SETS, TAKERS, TEXTS, drawn
 from benchmarks.real_models.together import REAL, WAYS, together
 from benchmarks.results_kept import Result, keep, read
 from benchmarks.safety.figures import AT_LEAST, GOALS, OF
-from packetgate.state.errors import ConfigError
 
 ROOT = Path(__file__).parents[1]
 FILES = (ROOT / "README.md", *(ROOT / "docs" / page for page in ("benchmarks.md", "comparison.md", "proxy.md")))
@@ -418,20 +416,15 @@ def _row(*cells: str) -> str:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Write the tables from the command line; with `--measure`, run a benchmark first."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.tables", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser("benchmarks.tables", __doc__)
     parser.add_argument("--measure", choices=sorted({of for of, _ in TABLES.values()}), help="benchmark to run again")
     parser.add_argument("--machine", help="with --measure: description of the machine: cores, processor, other load")
     args = parser.parse_args(words)
     if bool(args.measure) != bool(args.machine):
         parser.error("--measure and --machine go together")
-    try:
+    with errors_in_one_line(parser):
         if args.measure:
             keep(args.measure, read(args.measure).again(args.machine))
-    except ConfigError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        sys.exit(2)
     for file in FILES:
         file.write_text(filled(file.read_text()))
     for name in PLOTS:

@@ -10,7 +10,6 @@ the person was asked; how often the agent called the write, how often the write 
 and the seconds from the first call of the write to its result.
 """
 
-import argparse
 import json
 import tempfile
 from collections.abc import Sequence
@@ -36,6 +35,7 @@ from benchmarks.clients.open_webui import OPEN_WEBUI
 from benchmarks.clients.openai_client import OPENAI
 from benchmarks.clients.opencode import OPENCODE
 from benchmarks.clients.place import FILES, Place, UnavailableError
+from benchmarks.command_line import command_parser
 
 CLIENTS: tuple[Client, ...] = (OPEN_WEBUI, OPENCODE, CODEX, OPENAI, LLM, AGENT_CHAT_UI)
 AGENTS: tuple[Agent, ...] = (
@@ -61,9 +61,7 @@ def measure(client: Client, installed: Path) -> dict[str, Any]:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Run the benchmark from the command line."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.clients", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser("benchmarks.clients", __doc__)
     names = [*(one.name for one in CLIENTS), *(one.name for one in AGENTS)]
     parser.add_argument("--agents", action="store_true", help="drive the agents instead of the chat clients")
     parser.add_argument("--client", action="append", choices=[*dict.fromkeys(names)], help="only this client or agent")

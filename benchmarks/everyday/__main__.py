@@ -18,7 +18,6 @@ them. Then the world and the last answer are compared with what the request expe
 A confidence is believed as far as calls that ran at it belong to requests that ended well.
 """
 
-import argparse
 import asyncio
 import json
 import sys
@@ -29,6 +28,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TextIO
 
+from benchmarks.command_line import command_parser, errors_in_one_line
 from benchmarks.everyday.asked import SERVERS, Asked, read_asked
 from benchmarks.everyday.company import opened
 from benchmarks.everyday.figures import GOALS, OUTCOMES, explained, figures
@@ -39,7 +39,6 @@ from benchmarks.everyday.world import World, served_site
 from benchmarks.real_models.opening import by_one, open_model
 from benchmarks.selection.cases import drawn
 from packetgate.deciders.choosing import reflex_deciders
-from packetgate.state.errors import PacketgateError
 
 
 async def verdicts(requests: Sequence[Asked], name: str = "", *, plain: bool = False) -> AsyncGenerator[Verdict]:
@@ -119,9 +118,7 @@ def _share(count: int, whole: int) -> str:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Measure as the command line says."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.everyday", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser("benchmarks.everyday", __doc__)
     parser.add_argument("--requests", type=Path, action="append", default=[], help="a file of requests; several may be")
     parser.add_argument("--servers", nargs="+", choices=SERVERS, default=SERVERS, help="only requests on these")
     parser.add_argument("--only", action="append", default=[], metavar="ID", help="only this request; several may be")
@@ -133,7 +130,7 @@ def main(words: Sequence[str] | None = None) -> None:
     given = parser.parse_args(words)
     if given.plain and not given.model:
         parser.error("--plain needs --model")
-    try:
+    with errors_in_one_line(parser):
         asked = [
             one
             for one in read_asked(given.requests)
@@ -142,9 +139,6 @@ def main(words: Sequence[str] | None = None) -> None:
         asked = drawn(asked, given.sample) if given.sample else asked
         with given.explain.open("w", encoding="utf-8") if given.explain else nullcontext() as explain:
             found = asyncio.run(measure(asked, explain, given.model, plain=given.plain))
-    except PacketgateError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        sys.exit(2)
     lines = [*figures(found)]
     if given.json:
         print("\n".join(map(json.dumps, lines)))

@@ -5,21 +5,18 @@ twice: by Packetgate (with reflex, or the models of PACKETGATE_LITE and PACKETGA
 front of the same review. A call is right if the label names its tool. Arguments are not judged, and no call runs.
 """
 
-import argparse
 import asyncio
 import json
-import os
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
+from benchmarks.command_line import add_data_option, command_parser, errors_in_one_line
 from benchmarks.gate.figures import THRESHOLD, Judge, judged, outcomes, sweep
 from benchmarks.gate.runs import Run, Selector, measure, read_runs, write_runs
 from benchmarks.gate.sets import bfcl, own_requests
 from packetgate.lab.fitting import calibration_error, reliability
-from packetgate.state.errors import InputError, ModelError
 
 SHOWN = (0.0, 0.3, 0.5, 0.65, 0.7, 0.75, 0.9, 1.0)
 """The thresholds in the readable output."""
@@ -68,16 +65,13 @@ def _lines(runs: Sequence[Run]) -> list[str]:
 
 def main() -> None:
     """Run the benchmark from the command line."""
-    named = os.environ.get("PACKETGATE_DATA")
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.gate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("data", type=Path, nargs="?", default=Path(named) if named else None, help="the data sets")
+    parser = command_parser("benchmarks.gate", __doc__)
+    add_data_option(parser, "data")
     parser.add_argument("--record", type=Path, metavar="FILE", help="route our own requests, and store the runs")
     parser.add_argument("--runs", type=Path, metavar="FILE", help="show stored runs, and route nothing")
     parser.add_argument("--json", action="store_true", help="print JSON, one line per selector")
     args = parser.parse_args()
-    try:
+    with errors_in_one_line(parser):
         if args.runs:
             name, runs = args.runs.name, read_runs(args.runs)
         elif args.data and not args.record:
@@ -86,9 +80,6 @@ def main() -> None:
             name, runs = "our own requests", asyncio.run(measure(own_requests()))
         if args.record:
             write_runs(args.record, runs)
-    except (InputError, ModelError) as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        sys.exit(2)
     show(name, runs, as_json=args.json)
 
 

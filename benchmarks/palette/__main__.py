@@ -8,20 +8,18 @@ The risk of a tool and the access of a request are judged as in a turn without a
 import argparse
 import json
 import math
-import os
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from benchmarks.command_line import add_data_option, command_parser, errors_in_one_line
 from benchmarks.ranking.__main__ import fastmcp
 from benchmarks.ranking.data import Query, read_queries, read_tools
 from benchmarks.train.data import Source, Use, sources
 from packetgate.ranking.choice import PaletteRequest, cached_token_count, choose_palette, tool_text
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import InputError
 from packetgate.state.sections import PaletteDetail
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.risk.parameter_kinds import Definition
@@ -133,19 +131,17 @@ def as_listed(tools: Mapping[str, ToolSpec]) -> Catalogue:
 
 def main() -> None:
     """Run the benchmark from the command line."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.palette", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser("benchmarks.palette", __doc__)
     parser.add_argument("--tools", type=Path, nargs="+", help="file of the tools to find")
     parser.add_argument("--queries", type=Path, nargs="+", help="file of requests with the needed tools")
     parser.add_argument("--distractors", type=Path, nargs="+", default=[], help="more tools that no request needs")
-    parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="folder of data sets")
+    add_data_option(parser)
     parser.add_argument("--most", type=int, help="maximum number of requests per set, evenly spread")
     parser.add_argument("--json", action="store_true", help="print JSON, one line per set and chooser")
     args = parser.parse_args()
     if bool(args.tools) != bool(args.queries) or not (args.tools or args.data):
         parser.error("give --tools and --queries, or --data or PACKETGATE_DATA")
-    try:
+    with errors_in_one_line(parser):
         summaries: dict[str, list[dict[str, float]]] = {}
         for source in _sources(args):
             catalogue = as_listed(source.tools)
@@ -156,9 +152,6 @@ def main() -> None:
                 summaries.setdefault(name, []).append(summary)
                 size = {"tools": len(catalogue), "queries": len(queries)}
                 _show({"set": source.name, "name": name, **size, **summary}, as_json=args.json)
-    except InputError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        sys.exit(2)
     for name, all_of_it in summaries.items():
         if len(all_of_it) > 1:
             mean = {figure: round(statistics.fmean(one[figure] for one in all_of_it), 4) for figure in all_of_it[0]}

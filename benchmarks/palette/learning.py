@@ -6,13 +6,12 @@ The uses are written to a store on disk, which is closed and opened again before
 import argparse
 import asyncio
 import json
-import os
 import random
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.command_line import add_data_option, errors_in_one_line
 from benchmarks.ranking.__main__ import recall
 from benchmarks.ranking.data import Query, read_queries, read_tools
 from packetgate.graph.settings import Settings
@@ -21,7 +20,6 @@ from packetgate.ranking.learning import ConfirmedUse, add_support, rank_surprise
 from packetgate.ranking.ranking import ranking_of
 from packetgate.ranking.store import read_learned, store_use
 from packetgate.state.base import now
-from packetgate.state.errors import InputError
 from packetgate.state.sections import Header
 from packetgate.tools.catalogue.catalogue import Catalogue
 
@@ -73,18 +71,15 @@ async def measure(data: Path, count: int, step: int) -> dict[str, float]:
 def main() -> None:
     """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(prog="benchmarks.palette.learning", description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="folder of data sets")
+    add_data_option(parser)
     parser.add_argument("--uses", type=int, default=5, help="confirmed uses per tool")
     parser.add_argument("--every", type=int, default=1, help="measure on every n-th request")
     parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args()
     if args.data is None:
         parser.error("the folder of data sets is missing: use --data, or set PACKETGATE_DATA")
-    try:
+    with errors_in_one_line(parser):
         figures = asyncio.run(measure(args.data, args.uses, args.every))
-    except InputError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        sys.exit(2)
     print(json.dumps(figures) if args.json else "\n".join(f"{name:18} {value:g}" for name, value in figures.items()))
 
 

@@ -6,7 +6,6 @@ second, and the memory of the front; the calls run in turns. The figures after `
 that are on the list after `set_context`, on sets with requests.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -24,6 +23,7 @@ from typing import Any
 
 from fastmcp import Client
 
+from benchmarks.command_line import add_data_option, command_parser
 from benchmarks.palette.__main__ import USES, as_listed
 from benchmarks.tokens.counting import count
 from benchmarks.train.data import sources
@@ -188,10 +188,8 @@ def listed(data: Path, most: int) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     """Run the benchmark from the command line."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.proxy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="folder of data sets")
+    parser = command_parser("benchmarks.proxy", __doc__)
+    add_data_option(parser)
     parser.add_argument("--most", type=int, default=200, help="maximum number of requests per set, evenly spread")
     parser.add_argument("--json", action="store_true", help="print JSON, one line per front and per set")
     given = parser.parse_args()

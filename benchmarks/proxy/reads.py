@@ -4,7 +4,6 @@ For each transport, the benchmark measures processor time and latency of a call,
 HTTP), the memory of the proxy process, and the growth of the database per read.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -21,6 +20,7 @@ from typing import Any
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 
+from benchmarks.command_line import command_parser
 from benchmarks.proxy.__main__ import _started
 
 CLIENTS = 20
@@ -142,9 +142,7 @@ def _memory_mb(pid: int) -> float:
 
 def main() -> None:
     """Run the benchmark from the command line."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.proxy.reads", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser("benchmarks.proxy.reads", __doc__)
     parser.add_argument("--calls", type=int, default=300)
     given = parser.parse_args()
     for transport in ("stdio", "http"):

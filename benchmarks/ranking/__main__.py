@@ -5,12 +5,10 @@ Requests: {query, gold: [id]} or {query, gold_any: [[equivalent ids]]}, or {id, 
 `possible_answer/` next to the file. Recall is the share of needed tools. FastMCP's time is that of its index alone.
 """
 
-import argparse
 import asyncio
 import json
 import math
 import statistics
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,11 +17,11 @@ from pathlib import Path
 from fastmcp.server.transforms.search import BM25SearchTransform
 from fastmcp.tools.base import Tool
 
+from benchmarks.command_line import command_parser, errors_in_one_line
 from benchmarks.ranking.data import Query, read_queries, read_tools
 from benchmarks.train.data import sources
 from packetgate.ranking.ranking import Ranking
 from packetgate.reflex.meaning.ranker import SemanticModel
-from packetgate.state.errors import InputError
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 CUTOFFS = (1, 5, 10)
@@ -134,9 +132,7 @@ def ndcg(ranked: Sequence[str], query: Query) -> float:
 
 def main() -> None:
     """Run the benchmark from the command line."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.ranking", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser("benchmarks.ranking", __doc__)
     parser.add_argument("--data", type=Path, help="folder of all data sets, instead of the files below")
     parser.add_argument("--mixes", type=Path, help="weights for a set by its name, from `benchmarks.train.mix --folds`")
     parser.add_argument("--vectors", type=Path, help="store the tools' vectors in this file for the next run")
@@ -147,16 +143,13 @@ def main() -> None:
     args = parser.parse_args()
     if args.data is None and not (args.tools and args.queries):
         parser.error("give --data, or --tools and --queries")
-    try:
+    with errors_in_one_line(parser):
         if args.data is not None:
             every_set(args.data, args.vectors, args.mixes, as_json=args.json)
             return
         wanted = read_tools(args.tools)
         queries = read_queries(args.queries, wanted)
         tools = {**(read_tools(args.distractors) if args.distractors else {}), **wanted}
-    except InputError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        sys.exit(2)
     known = list(tools.values())
     figures = measure(rankers(known, args.vectors), queries)
     size = {"tools": len(wanted), "distractors": len(tools) - len(wanted), "queries": len(queries)}

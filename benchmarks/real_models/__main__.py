@@ -9,15 +9,14 @@ Models are named as in PACKETGATE_LITE. The sets are in the folder of PACKETGATE
 arguments: there a call is right if its name is right.
 """
 
-import argparse
 import asyncio
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.command_line import add_data_option, command_parser, errors_in_one_line
 from benchmarks.real_models.figures import beside, figures
 from benchmarks.real_models.opening import by_one, open_model
 from benchmarks.real_models.playing import WAYS, Played, Way, played
@@ -25,7 +24,7 @@ from benchmarks.real_models.readings import to_read
 from benchmarks.results_kept import ROOT
 from benchmarks.selection.cases import Case, drawn, public_sets
 from packetgate.models.model import Model
-from packetgate.state.errors import DecisionError, InputError, PacketgateError
+from packetgate.state.errors import DecisionError, InputError
 
 DECIDE = tuple(f"packetgate/{room}" for room in ("deciders", "models", "prompts", "tools"))
 """Folders whose code decides a case."""
@@ -43,11 +42,9 @@ SETS = (
 
 def main() -> None:
     """Run the benchmark from the command line; stored answers are used again."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.real_models", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser("benchmarks.real_models", __doc__)
     parser.add_argument("models", nargs="+", help="such as llamacpp:/path/model.gguf?n_threads=1")
-    parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="the public sets")
+    add_data_option(parser)
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS, metavar="SET", help="; ".join(SETS))
     parser.add_argument("--ways", nargs="+", default=WAYS, choices=WAYS)
     parser.add_argument("--sample", type=int, default=60, help="number of cases of each set, drawn with a fixed seed")
@@ -55,15 +52,12 @@ def main() -> None:
     parser.add_argument("--read", type=Path, help="write the calls that ran and that two readers have not read yet")
     parser.add_argument("--json", action="store_true", help="print JSON, one line per figure")
     args = parser.parse_args()
-    try:
+    with errors_in_one_line(parser, OSError):
         if args.data is None:
             raise InputError("the folder of the public sets is missing: use --data, or set PACKETGATE_DATA")
         cases = {name: drawn(public_sets(args.data)[name](), args.sample) for name in args.sets}
         for model in args.models:
             asyncio.run(_measure(model, cases, args.ways, args.keep, args.read, as_json=args.json))
-    except (PacketgateError, OSError) as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        sys.exit(2)
 
 
 async def _measure(

@@ -19,7 +19,6 @@ address, even if the goal was not reached. `dojo_variants.py` has other wordings
 is played with a sample of the pairs that it fits, with writes off, and with approval of calls that are not flagged.
 """
 
-import argparse
 import json
 import multiprocessing
 import os
@@ -30,12 +29,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command_line import command_parser, errors_in_one_line
 from benchmarks.safety.dojo import environment
 from benchmarks.safety.figures import AT_LEAST, GOALS, explained, figures, is_met, missed, of_variant, slips
 from benchmarks.safety.jobs import ADAPTED, AGENTS, PAIRS, VARIANT_PAIRS, jobs
 from benchmarks.safety.playing import PLAIN, POLICIES, Outcome
 from benchmarks.safety.real import measure_model
-from packetgate.state.errors import PacketgateError
 
 MODEL_PAIRS = 20
 
@@ -134,9 +133,7 @@ def _against(name: str, reached: float) -> str:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Run the benchmark from the command line."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.safety", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser("benchmarks.safety", __doc__)
     parser.add_argument(
         "--pairs",
         type=int,
@@ -155,7 +152,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, one line per agent")
     parser.add_argument("--check", action="store_true", help="exit with status 1 if Packetgate misses a goal")
     args = parser.parse_args(words)
-    try:
+    with errors_in_one_line(parser):
         variants = [one.name for one in ADAPTED if one.name in (args.variant or [one.name]) and args.variant_pairs]
         plan = Plan(args.agent or [*AGENTS], args.pairs, variants, args.variant_pairs, args.workers)
         if args.model:
@@ -163,9 +160,6 @@ def main(words: Sequence[str] | None = None) -> None:
             lines = measure_model(args.model, few, environment(), plan.agents, plan.workers)
         else:
             lines = measure(replace(plan, resume=args.resume, explain=args.explain))
-    except PacketgateError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        sys.exit(2)
     for line in lines:
         if args.json:
             print(json.dumps(line))

@@ -11,14 +11,12 @@ calls` is the share of calls of the right kind that do not pass the gate; `wante
 of the right kind among those that pass.
 """
 
-import argparse
 import asyncio
 import json
-import os
 import random
-import sys
 from pathlib import Path
 
+from benchmarks.command_line import add_data_option, command_parser, errors_in_one_line
 from benchmarks.selection.cases import Case, public_sets, read_cases
 from benchmarks.selection.figures import Figures, Outcome, summary
 from benchmarks.selection.running import outcomes
@@ -33,21 +31,16 @@ Measured = tuple[list[Case], list[Outcome]]
 
 def main() -> None:
     """Run the benchmark from the command line."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.selection", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser("benchmarks.selection", __doc__)
     parser.add_argument("--cases", type=Path, nargs="+", default=[], help="files of own cases")
-    parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="the public sets")
+    add_data_option(parser)
     parser.add_argument("--sets", nargs="+", default=[], help="only these public sets")
     parser.add_argument("--sample", type=int, default=0, help="number of cases of each set, drawn with a fixed seed")
     parser.add_argument("--keep", type=Path, help="file for the outcome of each case, as JSON Lines")
     parser.add_argument("--json", action="store_true", help="print JSON, one line per set")
     args = parser.parse_args()
-    try:
+    with errors_in_one_line(parser, OSError):
         sets = _sets(args.cases, args.data, args.sets)
-    except (InputError, OSError) as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        sys.exit(2)
     found = asyncio.run(_measure(sets, args.sample, as_json=args.json))
     if args.keep:
         kept = [json.dumps({"set": name, **one.model_dump()}) for name, (_, came) in found.items() for one in came]

@@ -13,7 +13,6 @@ import argparse
 import asyncio
 import json
 import math
-import os
 import statistics
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -21,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command_line import add_data_option, command_parser, errors_in_one_line
 from benchmarks.tokens.counting import VOCABULARY, count, openai_tools
 from benchmarks.tokens.others import fastmcp_searches, langchain_selections
 from benchmarks.tokens.packetgate import in_full, selections
 from benchmarks.tokens.sets import Measured, filesystem, from_files, livemcpbench
-from packetgate.state.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -125,22 +124,16 @@ async def run(given: argparse.Namespace) -> None:
 
 def main() -> None:
     """Run the benchmark from the command line."""
-    named = os.environ.get("PACKETGATE_DATA")
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.tokens", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("data", type=Path, nargs="?", default=Path(named) if named else None, help="the data sets")
+    parser = command_parser("benchmarks.tokens", __doc__)
+    add_data_option(parser, "data")
     parser.add_argument("--tools", type=Path, nargs="+", help="file of own tools")
     parser.add_argument("--queries", type=Path, nargs="+", help="file of requests that need the tools")
     parser.add_argument("--json", action="store_true", help="print JSON, one line per figure")
     given = parser.parse_args()
     if bool(given.tools) != bool(given.queries):
         parser.error("--tools and --queries go together")
-    try:
+    with errors_in_one_line(parser):
         asyncio.run(run(given))
-    except InputError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ reflex, and corrupted right calls: with another tool, an additional or a missing
 too short, or swapped values. If no tool fits, every call is wrong.
 """
 
-import argparse
 import json
 import random
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.command_line import command_parser
 from benchmarks.selection.figures import Call, auroc, same
 from benchmarks.train.logistic import Bounds, Logistic
 from benchmarks.train.own import catalogues
@@ -49,9 +49,7 @@ class Example(NamedTuple):
 
 def main() -> None:
     """Collect the calls, fit the weights, print the figures, and write the weights."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.train.calls", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser("benchmarks.train.calls", __doc__)
     parser.add_argument("--most", type=int, default=70, help="number of requests of each catalogue")
     parser.add_argument("--kept", type=Path, help="file to store the signals in, so that a second fit is fast")
     args = parser.parse_args()

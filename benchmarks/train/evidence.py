@@ -5,10 +5,8 @@ without a model, each with its evidence. `fit` fits the weights, with each set a
 writes the shipped weights. Cases without right arguments (When2Call) show when no call is right.
 """
 
-import argparse
 import asyncio
 import json
-import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
@@ -19,6 +17,7 @@ from typing import NamedTuple, TextIO
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from benchmarks.command_line import add_data_option, command_parser
 from benchmarks.real_models.__main__ import SETS
 from benchmarks.real_models.opening import open_model
 from benchmarks.selection.cases import Case, drawn, public_sets
@@ -124,13 +123,11 @@ class Row(BaseModel):
 
 def main() -> None:
     """Collect calls or fit the weights from the command line."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.train.evidence", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser("benchmarks.train.evidence", __doc__)
     parser.add_argument("stage", choices=("collect", "fit"))
     parser.add_argument("rows", type=Path, nargs="+", help="files of JSON Lines; `collect` adds to the first")
     parser.add_argument("--model", help="model to collect from, such as llamacpp:/path/model.gguf?n_threads=1")
-    parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="the public sets")
+    add_data_option(parser)
     parser.add_argument("--sets", nargs="+", default=(*SETS, *OWN), choices=(*SETS, *OWN), metavar="SET")
     parser.add_argument("--sample", type=int, default=40, help="number of requests of each set")
     args = parser.parse_args()

@@ -4,9 +4,9 @@ It needs torch, transformers, onnx and onnxscript. MODEL is a folder with MiniLM
 and the figures are printed as JSON.
 """
 
-import argparse
 from pathlib import Path
 
+from benchmarks.command_line import command_parser
 from packetgate.reflex.judge.judge import JUDGE_WEIGHTS
 
 STAGES = ("train", "export", "calls", "fit")
@@ -14,9 +14,7 @@ STAGES = ("train", "export", "calls", "fit")
 
 def main() -> None:
     """Run the named stages or all stages: train on tools, export, train on calls, export, fit."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.train.judging", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser("benchmarks.train.judging", __doc__)
     parser.add_argument("data", type=Path, help="folder of the data sets")
     parser.add_argument("--base", type=Path, help="initial encoder")
     parser.add_argument("--out", type=Path, default=Path("build/judge"), help="folder for the weights of the training")
