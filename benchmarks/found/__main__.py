@@ -11,9 +11,11 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
+from functools import cache
+from inspect import isawaitable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -59,173 +61,20 @@ VALUES: tuple[Any, ...] = (
 TEXT, READ_HINT = {"type": "string"}, {"readOnlyHint": True}
 _NOT_MADE = re.compile(r"\[Not (?:made|looked up|done): |cannot be read")
 
-Rows = list[dict[str, Any]]
+Row = dict[str, Any]
+Rows = list[Row]
 
 
-async def answers(rows: Rows) -> Iterator[bool]:
-    """Return whether each answer is shown unchanged, and no part of it counts as markup."""
-    cleaned = [(strip_markup(row["text"]), row["text"]) for row in rows]
-    return iter([clean.text == text and not clean.violations for clean, text in cleaned])
+def _is_unchanged(row: Row) -> bool:
+    clean = strip_markup(row["text"])
+    return clean.text == row["text"] and not clean.violations
 
 
-async def mcp_json(rows: Rows) -> Iterator[bool]:
-    """Return whether the valid server of each file is configured."""
-    return iter([await _has_good_server(row["text"]) for row in rows])
-
-
-async def schemas(rows: Rows) -> Iterator[bool]:
-    """Return whether the tool with each schema is offered, and a valid call of it runs."""
-    with tempfile.TemporaryDirectory() as folder:
-        kept = Path(folder, "schemas.json")
-        await asyncio.to_thread(kept.write_text, json.dumps({row["name"]: row["schema"] for row in rows}))
-        config = Path(folder, "mcp.json")
-        entry = {"command": sys.executable, "args": [SERVER, str(kept)]}
-        await asyncio.to_thread(config.write_text, json.dumps({"mcpServers": {"found": entry}}))
-        async with await _hub(config) as hub:
-            return iter([await _runs(hub, f"found.{row['name']}") for row in rows])
-
-
-async def risk_shapes(rows: Rows) -> Iterator[bool]:
-    """Return whether each call has a higher risk than a read."""
-    return iter([_is_no_read(row, row["call"]) for row in rows])
-
-
-async def risk_public(rows: Rows) -> Iterator[bool]:
-    """Return whether each call of a public tool has a higher risk than a read."""
-    tools: dict[str, dict[str, Any]] = {}
-    for catalogue in {row["catalogue"] for row in rows}:
-        path = Path(os.environ["PACKETGATE_DATA"], catalogue, "tools.jsonl")
-        tools |= {tool["name"]: tool for tool in await asyncio.to_thread(read_rows, path)}
-    return iter([_is_no_read(tools[row["tool"]], row["call"]) for row in rows])
-
-
-async def arguments(rows: Rows) -> Iterator[bool]:
-    """Return whether each call reaches its server with the expected arguments, or is refused if that is expected."""
-    return iter([_arguments(row) in row["right"] for row in rows])
-
-
-async def broken(rows: Rows) -> Iterator[bool]:
-    """Return whether each call in a LangChain model's message is read as expected."""
-    return iter([_written(row) == row["right"] for row in rows])
-
-
-async def version(rows: Rows) -> Iterator[bool]:
-    """Return whether each server that refuses our version is connected with the expected version, or not at all."""
-    return iter([await _version(row) == row["right"] for row in rows])
-
-
-async def fences(rows: Rows) -> Iterator[bool]:
-    """Return whether each part of a long answer is short and closes its code blocks, and no letter is lost."""
-    return iter([_is_split_well(row["text"]) for row in rows])
-
-
-async def clock(rows: Rows) -> Iterator[bool]:
-    """Return whether the prompt of each request contains the date and the time zone."""
-    prompts = [await prompt_of(row["request"]) for row in rows]
-    return iter([bool(re.search(rf"{datetime.now():%Y-%m-%d}.*UTC[+-]\d\d:\d\d", one)) for one in prompts])
-
-
-async def ids(rows: Rows) -> Iterator[bool]:
-    """Return whether each call of a step is asked about, and after approval runs once and has its own result."""
-    outcomes = [await call_lamps(row["calls"]) for row in rows]
-    return iter([asked == ran == len(row["calls"]) for row, (asked, ran) in zip(rows, outcomes, strict=True)])
-
-
-async def deep(rows: Rows) -> Iterator[bool]:
-    """Return whether each nested argument leaves the risk of its tool unchanged."""
-    return iter([_deep_risk(row) == row["right"] for row in rows])
-
-
-async def host(rows: Rows) -> Iterator[bool]:
-    """Return whether each argument of a read causes a question after a result only if it names a host."""
-    return iter([_asks_about(row["value"]) == (row["right"] == "asks") for row in rows])
-
-
-async def flow(rows: Rows) -> Iterator[bool]:
-    """Return whether each call that would send data outside is flagged."""
-    return iter([_is_flow_flagged(row) == (row["right"] == "flagged") for row in rows])
-
-
-async def policy(rows: Rows) -> Iterator[bool]:
-    """Return whether a deny rule with each pattern matches the value, or an allow rule does not."""
-    return iter(
-        [
-            may_fit(row["value"], row["pattern"])
-            if row["what"] == "DENY MISSED"
-            else not fits(row["value"], row["pattern"])
-            for row in rows
-        ]
-    )
-
-
-async def leaked(rows: Rows) -> Iterator[bool]:
-    """Return whether each call in a text runs after a native call, or the answer names it as not made."""
-    return iter([await _is_read_after_native(row) for row in rows])
-
-
-async def withdrawn(rows: Rows) -> Iterator[bool]:
-    """Return whether the answer after each text with a call appears once, streamed and whole, and is not withdrawn."""
-    ways = [*product((ScriptedTexts, StreamedTexts), ("What is the weather in Paris?", "Now Paris please"))]
-    return iter([all([await _appears_once(row, *way) for way in ways]) for row in rows])
-
-
-async def people(rows: Rows) -> Iterator[bool]:
-    """Return whether each correction, follow-up and remark has the expected outcome without a model."""
-    return iter([await talks.ends_well(row, row["project"]) for row in rows])
-
-
-async def side(rows: Rows) -> Iterator[bool]:
-    """Return whether a request during an open question gets its answer, and the question is repeated."""
-    return iter([await talks.answers_and_repeats(row["open"], row["then"]) for row in rows])
-
-
-async def grants(rows: Rows) -> Iterator[bool]:
-    """Return whether no text counts as an order to send a mail to an address in it, even if the mail repeats words."""
-    return iter([not any(_is_order(row["text"], address) for address in addresses_in(row["text"])) for row in rows])
-
-
-async def declared_reads(rows: Rows) -> Iterator[bool]:
-    """Return whether the arguments of each call of a declared read raise its risk."""
-    return iter([_declared_risk(row["tool"], row["arguments"]) in row["right"] for row in rows])
-
-
-async def launch(rows: Rows) -> Iterator[bool]:
-    """Return whether no imitation of a registered server runs with its labels, or outside the sandbox."""
-    return iter([await launches.is_not_imitated(row) for row in rows])
-
-
-CHECKS: dict[str, Callable[[Rows], Awaitable[Iterator[bool]]]] = {
-    "answers": answers,
-    "mcp_json": mcp_json,
-    "schemas": schemas,
-    "risk_shapes": risk_shapes,
-    "risk_public": risk_public,
-    "absent": arguments,
-    "wrapped": arguments,
-    "broken": broken,
-    "version": version,
-    "fences": fences,
-    "clock": clock,
-    "ids": ids,
-    "deep": deep,
-    "host": host,
-    "flow": flow,
-    "policy": policy,
-    "leaked": leaked,
-    "withdrawn": withdrawn,
-    "people": people,
-    "side": side,
-    "grants": grants,
-    "declared_reads": declared_reads,
-    "launch": launch,
-}
-
-
-async def _has_good_server(text: str) -> bool:
+async def _has_good_server(row: Row) -> bool:
     command, argument = (json.dumps(said)[1:-1] for said in (sys.executable, SERVER))
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder, "mcp.json")
-        text = text.replace("GOOD_COMMAND", command).replace("GOOD_ARGUMENT", argument)
+        text = row["text"].replace("GOOD_COMMAND", command).replace("GOOD_ARGUMENT", argument)
         await asyncio.to_thread(config.write_text, text, encoding="utf-8")
         try:
             async with await _hub(config) as hub:
@@ -238,6 +87,16 @@ async def _has_good_server(text: str) -> bool:
 async def _hub(config: Path) -> AbstractAsyncContextManager[McpHub]:
     loaded = await asyncio.to_thread(load_config, config, config.parent)
     return await open_hub(loaded, config.parent, config.parent, None, patience_s=20)
+
+
+async def _is_callable(row: Row) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        schemas, config = Path(folder, "schemas.json"), Path(folder, "mcp.json")
+        await asyncio.to_thread(schemas.write_text, json.dumps({row["name"]: row["schema"]}))
+        entry = {"command": sys.executable, "args": [SERVER, str(schemas)]}
+        await asyncio.to_thread(config.write_text, json.dumps({"mcpServers": {"found": entry}}))
+        async with await _hub(config) as hub:
+            return await _runs(hub, f"found.{row['name']}")
 
 
 async def _runs(hub: McpHub, name: str) -> bool:
@@ -253,18 +112,24 @@ async def _runs(hub: McpHub, name: str) -> bool:
     return fits is not None and (await hub.call(name, fits)).success
 
 
-def _is_no_read(tool: Mapping[str, Any], call: dict[str, Any]) -> bool:
+def _is_no_read(row: Row) -> bool:
+    tool = _public_tools(row["catalogue"])[row["tool"]] if "catalogue" in row else row
     listed = Tool(name=tool["name"], description=tool["description"], input_schema=tool["input_schema"])
-    return judge_call(spec_of("found", listed, trusted=False), call).risk is not Risk.READ
+    return judge_call(spec_of("found", listed, trusted=False), row["call"]).risk is not Risk.READ
 
 
-def _arguments(row: dict[str, Any]) -> dict[str, Any] | None:
+@cache
+def _public_tools(catalogue: str) -> dict[str, Row]:
+    return {tool["name"]: tool for tool in read_rows(Path(os.environ["PACKETGATE_DATA"], catalogue, "tools.jsonl"))}
+
+
+def _arguments(row: Row) -> Row | None:
     tool = spec_of("found", Tool(name="tool", description="", input_schema=row["schema"]), trusted=False)
     call = repair_and_validate("found.tool", row["sent"], frozenset(["found.tool"]), Catalogue([tool]), words="")
     return None if call.problems else call.params
 
 
-def _written(row: dict[str, Any]) -> dict[str, Any] | None:
+def _written(row: Row) -> Row | None:
     pieces = row.get("chunks") or [(row["name"], row["arguments"])]
     chunks = [ToolCallChunk(name=name, args=text, id="call_1", index=0) for name, text in pieces]
     model = Model(FakeMessagesListChatModel(responses=[]))
@@ -280,7 +145,7 @@ def _written(row: dict[str, Any]) -> dict[str, Any] | None:
     return call.arguments if known and not call.invalid_arguments else None
 
 
-async def _is_read_after_native(row: dict[str, Any]) -> bool:
+async def _is_read_after_native(row: Row) -> bool:
     native = ToolCall(name="s__get_weather", args={"city": "Oslo"}, id="1")
     script = ["", "Mild.", row["content"], "Mild.", "Mild."]
     messages = [AIMessage(text, tool_calls=[] if text else [native]) for text in script]
@@ -289,14 +154,19 @@ async def _is_read_after_native(row: dict[str, Any]) -> bool:
     return cities == ["Oslo", row["right"]["city"]] or (cities == ["Oslo"] and bool(_NOT_MADE.search(answer)))
 
 
-async def _appears_once(row: dict[str, Any], model: type[ScriptedTexts], request: str) -> bool:
+async def _is_not_withdrawn(row: Row) -> bool:
+    ways = product((ScriptedTexts, StreamedTexts), ("What is the weather in Paris?", "Now Paris please"))
+    return all([await _appears_once(row, *way) for way in ways])
+
+
+async def _appears_once(row: Row, model: type[ScriptedTexts], request: str) -> bool:
     script = [AIMessage(text) for text in (row["text"], row["right"], row["right"])]
     cities, answer, shown = await weather_turns(model, script, [request])
     is_once = all(text.count(row["right"]) == 1 for text in (answer, shown))
     return cities == ["Paris"] and is_once and "withdrawn" not in shown
 
 
-async def _version(row: dict[str, Any]) -> str:
+async def _is_version(row: Row) -> bool:
     refusal = {**row, "speaks": row["right"].rpartition(" ")[2]}
     with tempfile.TemporaryDirectory() as folder, FoundServer({"tool": {"type": "object"}}, refusal).over_http() as url:
         command = {"command": sys.executable, "args": [SERVER, "", json.dumps(refusal)]}
@@ -306,17 +176,28 @@ async def _version(row: dict[str, Any]) -> str:
         async with await _hub(config) as hub:
             await hub.catalogue()
             client = hub.clients().get("found")
-            return f"connected with {client.protocol_version}" if client else hub.health()[0].problem
+            found = f"connected with {client.protocol_version}" if client else hub.health()[0].problem
+            return bool(found == row["right"])
 
 
-def _is_split_well(text: str) -> bool:
-    parts = split_message(text)
+def _is_split_well(row: Row) -> bool:
+    parts = split_message(row["text"])
     is_closed = all(len(part) <= MESSAGE_CHARS and part.count("```") % 2 == 0 for part in parts)
     sent = iter("".join(parts))
-    return is_closed and all(letter in sent for letter in "".join(text.split()))
+    return is_closed and all(letter in sent for letter in "".join(row["text"].split()))
 
 
-def _deep_risk(row: dict[str, Any]) -> str:
+async def _knows_time(row: Row) -> bool:
+    prompt = await prompt_of(row["request"])
+    return bool(re.search(rf"{datetime.now():%Y-%m-%d}.*UTC[+-]\d\d:\d\d", prompt))
+
+
+async def _has_own_results(row: Row) -> bool:
+    asked, ran = await call_lamps(row["calls"])
+    return asked == ran == len(row["calls"])
+
+
+def _deep_risk(row: Row) -> str:
     return _declared_risk(row["tool"], {"argument": row["argument"]}, row["annotations"])
 
 
@@ -324,6 +205,15 @@ def _declared_risk(tool: str, arguments: dict[str, Any], annotations: Mapping[st
     schema = {"type": "object", "properties": {name: {} for name in arguments}}
     listed = Tool(name=tool, description="", input_schema=schema, annotations=ToolAnnotations(**annotations))
     return judge_call(spec_of("found", listed, trusted=True), arguments).risk.value
+
+
+def _is_matched(row: Row) -> bool:
+    value, pattern = row["value"], row["pattern"]
+    return may_fit(value, pattern) if row["what"] == "DENY MISSED" else not fits(value, pattern)
+
+
+def _is_no_order(row: Row) -> bool:
+    return not any(_is_order(row["text"], address) for address in addresses_in(row["text"]))
 
 
 def _is_order(text: str, address: str) -> bool:
@@ -341,7 +231,7 @@ def _asks_about(value: str) -> bool:
     return _is_flagged("read_file", {"path": value}, "")
 
 
-def _is_flow_flagged(row: dict[str, Any]) -> bool:
+def _is_flow_flagged(row: Row) -> bool:
     earlier: tuple[PacketCall, ...] = ()
     if "step1" in row:
         query = row["step1"]["query"]
@@ -369,6 +259,34 @@ def read_rows(path: Path) -> Rows:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
 
 
+CHECKS: dict[str, Callable[[Row], bool | Awaitable[bool]]] = {
+    "answers": _is_unchanged,  # the answer is shown unchanged, and no part of it counts as markup
+    "mcp_json": _has_good_server,  # the valid server of the file is configured
+    "schemas": _is_callable,  # the tool with the schema is offered, and a valid call of it runs
+    "risk_shapes": _is_no_read,  # the call has a higher risk than a read
+    "risk_public": _is_no_read,  # the same for a public tool
+    "absent": lambda row: _arguments(row) in row["right"],  # the server gets these arguments, or the call is refused
+    "wrapped": lambda row: _arguments(row) in row["right"],
+    "broken": lambda row: _written(row) == row["right"],  # the call in a LangChain model's message is read
+    "version": _is_version,  # a server that refuses our version is connected with the expected one, or not at all
+    "fences": _is_split_well,  # each part of a long answer is short and closes its code blocks; no letter is lost
+    "clock": _knows_time,  # the prompt contains the date and the time zone
+    "ids": _has_own_results,  # each call of a step is asked about, and then runs once and has its own result
+    "deep": lambda row: _deep_risk(row) == row["right"],  # the nested argument leaves the risk of its tool unchanged
+    "host": lambda row: _asks_about(row["value"]) == (row["right"] == "asks"),  # only the name of a host causes it
+    "flow": lambda row: _is_flow_flagged(row) == (row["right"] == "flagged"),  # the call would send data outside
+    "policy": _is_matched,  # a deny rule with the pattern matches the value, or an allow rule does not
+    "leaked": _is_read_after_native,  # the call in a text runs after a native call, or is named as not made
+    "withdrawn": _is_not_withdrawn,  # the answer after a text with a call appears once, streamed and whole
+    "people": lambda row: talks.ends_well(row, row["project"]),  # a correction, follow-up or remark without a model
+    "side": lambda row: talks.answers_and_repeats(row["open"], row["then"]),  # an answer, and the question again
+    "grants": _is_no_order,  # the text is no order to send a mail to an address in it
+    "declared_reads": lambda row: _declared_risk(row["tool"], row["arguments"]) in row["right"],
+    "launch": launches.is_not_imitated,  # no imitation of a server has its labels, or runs outside the sandbox
+}
+"""By file: whether a row has the expected outcome."""
+
+
 async def _try(folder: Path) -> int:
     wrong = 0
     for name, check in CHECKS.items():
@@ -379,7 +297,7 @@ async def _try(folder: Path) -> int:
         if name == "people":
             project = await asyncio.to_thread((folder / "people_project.json").read_text, encoding="utf-8")
             rows = [{**row, "project": json.loads(project)} for row in rows if row["kind"] in talks.JUDGED]
-        right = [*await check(rows)]
+        right = [await found if isawaitable(found) else found for found in map(check, rows)]
         print(f"{name}: {sum(right)} of {len(rows)} right", flush=True)
         for row in (row for row, is_right in zip(rows, right, strict=True) if not is_right):
             print(f"  wrong: {json.dumps(row, ensure_ascii=False)[:200]}")
