@@ -21,9 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain.agents import create_agent
-from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -31,14 +29,14 @@ from pydantic import PrivateAttr
 
 from benchmarks.command_line import add_data_option, command_parser, errors_in_one_line
 from benchmarks.ready import ReadyChat, ReadyModel
+from benchmarks.real_models.opening import by_one
 from benchmarks.stand_ins import Shelf
 from benchmarks.tokens.counting import VOCABULARY, count, tokens
 from benchmarks.tokens.sets import filesystem, livemcpbench
-from packetgate.deciders.choosing import language_deciders
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.middleware import SEARCH, PacketgateMiddleware
-from packetgate.models.model import Model, ModelAnswer, OfferedTool, WordProbabilities
+from packetgate.models.model import ModelAnswer, OfferedTool, WordProbabilities
 from packetgate.models.openai.compatible import openai_tool
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, TurnInput
@@ -119,25 +117,18 @@ class _Chat(ReadyChat):
 
     _asked: list[ModelCall] = PrivateAttr(default_factory=list)
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **options: Any,
-    ) -> ChatResult:
+    def reply(self, messages: Sequence[BaseMessage], **options: Any) -> AIMessage:
+        """Return the message of a `ReadyChat`, after a search for a tool that is not listed."""
         offered = [tool["function"]["name"] for tool in options.get("tools", ())]
         if SEARCH in offered and self.tool not in offered:  # the middleware's list does not have the tool
-            search = AIMessage("", tool_calls=[{"name": SEARCH, "args": {"query": self.tool}, "id": "search"}])
-            result = ChatResult(generations=[ChatGeneration(message=search)])
+            said = AIMessage("", tool_calls=[{"name": SEARCH, "args": {"query": self.tool}, "id": "search"}])
         else:
             is_found = isinstance(messages[-1], ToolMessage) and messages[-1].name == SEARCH
-            result = super()._generate(messages[:-1] if is_found else messages, stop, run_manager, **options)
-        said = result.generations[0].message
-        called = [{"name": call["name"], "args": call["args"]} for call in getattr(said, "tool_calls", [])]
+            said = super().reply(messages[:-1] if is_found else messages, **options)
+        called = [{"name": call["name"], "args": call["args"]} for call in said.tool_calls]
         written = compact_json(called[0]) if called else said.text
         self._asked.append(ModelCall(_billed(messages, compact_json(options.get("tools", []))), written))
-        return result
+        return said
 
     def takes_up(self, task: Task) -> list[ModelCall]:
         """Do this task from now on, and return the list that collects its calls."""
@@ -189,13 +180,7 @@ async def packetgate(catalogue: Catalogue, tasks: Sequence[Task], *, one_session
         RuntimeError: a call did not run.
     """
     side, model = Side("packetgate"), _Model(_chat())
-
-    async def source() -> Model:
-        return model
-
-    graph = build_graph(language_deciders(source, source), _Files(catalogue)).compile(
-        checkpointer=InMemorySaver(serde=PacketSerializer())
-    )
+    graph = build_graph(by_one(model), _Files(catalogue)).compile(checkpointer=InMemorySaver(serde=PacketSerializer()))
     for at, task in enumerate(tasks):
         asked = model.chat.takes_up(task)
         state = await graph.ainvoke(

@@ -6,9 +6,9 @@ from functools import cache
 from itertools import count, islice, product
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.outputs import ChatResult
 from pydantic import PrivateAttr
 
 from benchmarks.ranking.data import tool_spec
@@ -44,22 +44,17 @@ class ReadyChat(RecordingChat):
     words: str
     _ids: Iterator[int] = PrivateAttr(default_factory=lambda: count(1))
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **options: Any,
-    ) -> ChatResult:
+    def reply(self, messages: Sequence[BaseMessage], **options: Any) -> AIMessage:
+        """Return the call of the tool, or the answer."""
         given = [tool["function"]["name"] for tool in options.get("tools", ())]
-        message = AIMessage(self.words)
         if given and self.tool not in given:  # the model fills in the schema of a selection
-            message = AIMessage(
-                "", tool_calls=[{"name": given[0], "args": {"tools": [self.tool]}, "id": str(next(self._ids))}]
-            )
-        elif given and not isinstance(messages[-1], ToolMessage):
-            message = AIMessage("", tool_calls=[{"name": self.tool, "args": self.params, "id": str(next(self._ids))}])
-        return ChatResult(generations=[ChatGeneration(message=message)])
+            return self._called(given[0], {"tools": [self.tool]})
+        if given and not isinstance(messages[-1], ToolMessage):
+            return self._called(self.tool, self.params)
+        return AIMessage(self.words)
+
+    def _called(self, name: str, args: dict[str, Any]) -> AIMessage:
+        return AIMessage("", tool_calls=[{"name": name, "args": args, "id": str(next(self._ids))}])
 
     async def _agenerate(
         self,

@@ -6,13 +6,13 @@ from typing import Any
 
 from fastmcp import FastMCP
 from langchain.agents import create_agent
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolCall
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from benchmarks.chat import StandInChat
 from packetgate import create_router
 from packetgate.connectors.sessions import AnswerPiece, ShownText
 from packetgate.middleware import PacketgateMiddleware
@@ -20,25 +20,17 @@ from packetgate.router import Turn
 from packetgate.state.events import StageStarted
 
 
-class ScriptedModel(BaseChatModel):
+class ScriptedModel(StandInChat):
     """Writes the script's calls in its first message, then a text, and stores the prompts."""
 
     calls: list[ToolCall] = []
     prompts: list[str] = []
 
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    def bind_tools(self, tools: Sequence[Any], **_: Any) -> "ScriptedModel":
-        """Accept any tools."""
-        return self
-
-    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+    def reply(self, messages: Sequence[BaseMessage], **options: Any) -> AIMessage:
+        """Return the calls, and after them a text."""
         is_first = not self.prompts
         self.prompts.append("\n".join(message.text for message in messages))
-        message = AIMessage("" if is_first and self.calls else "Done.", tool_calls=self.calls if is_first else [])
-        return ChatResult(generations=[ChatGeneration(message=message)])
+        return AIMessage("" if is_first and self.calls else "Done.", tool_calls=self.calls if is_first else [])
 
 
 async def prompt_of(request: str) -> str:
@@ -75,32 +67,22 @@ async def call_lamps(calls: list[tuple[str | None, str, dict[str, Any]]]) -> tup
     return len(asked), len(rooms) if is_right else 0
 
 
-class ScriptedTexts(BaseChatModel):
+class ScriptedTexts(StandInChat):
     """Answers with the messages of a script, in order; answers yes if asked whether a call is right."""
 
     script: list[AIMessage] = []
 
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    def bind_tools(self, tools: Sequence[Any], **_: Any) -> "ScriptedTexts":
-        """Accept any tools."""
-        return self
-
-    def _next(self, messages: Sequence[BaseMessage]) -> AIMessage:
+    def reply(self, messages: Sequence[BaseMessage], **options: Any) -> AIMessage:
+        """Return the next message of the script."""
         is_review = messages[-1].text.rstrip().endswith("Is this call right?")
         return AIMessage("yes") if is_review else self.script.pop(0)
-
-    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=self._next(messages))])
 
 
 class StreamedTexts(ScriptedTexts):
     """Writes the messages in pieces."""
 
     def _stream(self, messages: list[BaseMessage], *_: Any, **__: Any) -> Iterator[ChatGenerationChunk]:
-        message = self._next(messages)
+        message = self.reply(messages)
         pieces = [message.text[at : at + 8] for at in range(0, len(message.text), 8)] or [""]
         for piece in pieces:
             yield ChatGenerationChunk(message=AIMessageChunk(content=piece))

@@ -10,11 +10,9 @@ from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
-from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import StructuredTool, ToolException
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
@@ -22,6 +20,7 @@ from langgraph.types import Command
 from mcp_types import TextContent
 from pydantic import PrivateAttr
 
+from benchmarks.chat import StandInChat
 from benchmarks.safety.dojo import Call, Dojo
 from benchmarks.safety.playing import Person, Script
 from packetgate.middleware import PacketgateMiddleware
@@ -34,34 +33,20 @@ MODEL_STEPS = 25
 """Maximum number of steps of a real model, which may repeat calls forever; about that of Packetgate's passes."""
 
 
-class ScriptedChat(BaseChatModel):
+class ScriptedChat(StandInChat):
     """Makes the calls of a script, and reads the outputs of the tools."""
 
     _script: Script = PrivateAttr()
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
 
     def follow(self, script: Script) -> None:
         """Use a script from now on."""
         self._script = script
 
-    def bind_tools(self, tools: Sequence[Any], **options: Any) -> Runnable[Any, AIMessage]:
-        """Accept any tools."""
-        return self
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **options: Any,
-    ) -> ChatResult:
+    def reply(self, messages: Sequence[BaseMessage], **options: Any) -> AIMessage:
+        """Return the next calls of the script."""
         self._script.read(message.text for message in messages if isinstance(message, ToolMessage))
         calls = [{"name": call.tool, "args": call.params, "id": new_id()} for call in self._script.next_pass()]
-        message = AIMessage("" if calls else "Done.", tool_calls=calls)
-        return ChatResult(generations=[ChatGeneration(message=message)])
+        return AIMessage("" if calls else "Done.", tool_calls=calls)
 
 
 @dataclass(frozen=True)

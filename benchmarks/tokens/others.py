@@ -8,16 +8,14 @@ from fastmcp.server.transforms.search import BM25SearchTransform
 from fastmcp.tools.base import Tool
 from langchain.agents import create_agent
 from langchain.agents.middleware import LLMToolSelectorMiddleware
-from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from mcp_types import TextContent
 from pydantic import PrivateAttr
 
+from benchmarks.chat import StandInChat
 from benchmarks.tokens.counting import openai_tool
 from packetgate.state.printing import compact_json
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -52,7 +50,7 @@ async def fastmcp_searches(catalogue: Catalogue, requests: Iterable[str]) -> Asy
             yield "\n".join([seen, *(block.text for block in found.content if isinstance(block, TextContent))])
 
 
-class RecordingChat(BaseChatModel):
+class RecordingChat(StandInChat):
     """Records its requests, and calls its first tool with an empty choice."""
 
     _sent: list[tuple[Sequence[BaseMessage], Sequence[dict[str, Any]]]] = PrivateAttr(default_factory=list)
@@ -62,25 +60,16 @@ class RecordingChat(BaseChatModel):
         """The messages and the tools of each request."""
         return self._sent
 
-    @property
-    def _llm_type(self) -> str:
-        return "recording"
-
     def bind_tools(self, tools: Sequence[Any], **options: Any) -> Runnable[Any, AIMessage]:
         """Take tools in any form, as OpenAI's."""
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools])
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **options: Any,
-    ) -> ChatResult:
+    def reply(self, messages: Sequence[BaseMessage], **options: Any) -> AIMessage:
+        """Record a request, and call the first tool."""
         tools = options.get("tools", [])
         self._sent.append((messages, tools))
         calls = [{"name": tool["function"]["name"], "args": {"tools": []}, "id": "1"} for tool in tools[:1]]
-        return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=calls))])
+        return AIMessage("", tool_calls=calls)
 
 
 async def _never_called(**arguments: Any) -> str:
