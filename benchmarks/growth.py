@@ -29,7 +29,6 @@ TAKES: dict[str, Callable[[Catalogue], Take]] = {
     "ranking": lambda catalogue: partial(ranking_of(catalogue).rank, limit=10),
 }
 RIVALS = {"fastmcp": fastmcp, "bm25s": bm25s}
-NAMES = (*TAKES, *RIVALS)
 
 
 def measure(

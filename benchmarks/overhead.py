@@ -37,8 +37,9 @@ from langgraph.store.memory import InMemoryStore
 
 from benchmarks.ratio import Ratio, Side, arguments, interleaved, show
 from benchmarks.ready import ReadyChat, ReadyModel, grown, office_tools, reading_tool
+from benchmarks.real_models.opening import by_one
 from benchmarks.stand_ins import Shelf
-from packetgate.deciders.choosing import language_deciders, reflex_deciders
+from packetgate.deciders.choosing import reflex_deciders
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
@@ -46,7 +47,6 @@ from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.middleware import PacketgateMiddleware
-from packetgate.models.model import Model
 from packetgate.state.base import new_id
 from packetgate.state.packet import TurnInput
 from packetgate.state.routing import Risk
@@ -167,9 +167,7 @@ class Place:
 
     async def reading(self, tools: int, output: str = OUTPUT) -> Agent:
         """Return Packetgate's graph with models and tools that answer at once."""
-        model = ReadyModel(_chat())
-        deciders = language_deciders(partial(_loaded, model), partial(_loaded, model))
-        return await self.ours(deciders, Shelf(_tools(tools), output), ANSWER)
+        return await self.ours(by_one(ReadyModel(_chat())), Shelf(_tools(tools), output), ANSWER)
 
     async def theirs(self, tools: int, output: str = OUTPUT, *, selects: bool = True) -> Agent:
         """Return LangChain's agent with the same tools and answer, with its approvals and, by default, its selector."""
@@ -330,10 +328,6 @@ def _tools(number: int) -> Catalogue:
 
 def _chat() -> ReadyChat:
     return ReadyChat(tool=TOOL, params=PARAMS, words=ANSWER)
-
-
-async def _loaded(model: Model) -> Model:
-    return model
 
 
 async def _nothing(state: Empty) -> dict[str, str]:

@@ -56,7 +56,7 @@ def drawn(name: str) -> str:
     draw, width, height = PLOTS[name]
     with mpl.rc_context(STYLE):
         figure = Figure((width, height), layout="constrained")
-        draw(figure, [line for run in read(name).runs for line in run.printed])
+        draw(figure, read(name).lines)
         written = StringIO()
         figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
     svg = written.getvalue().replace(INK, "currentColor").replace("<defs>", f"{INKS}<defs>", 1)

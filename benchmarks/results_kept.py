@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -64,6 +65,11 @@ class Result(BaseModel):
     versions: dict[str, str]
     """Versions of the compared libraries."""
     runs: tuple[Run, ...]
+
+    @property
+    def lines(self) -> list[Mapping[str, Any]]:
+        """The printed lines of all runs."""
+        return [line for run in self.runs for line in run.printed]
 
     def again(self, machine: str) -> "Result":
         """Run all commands again, and return the new result. `machine` describes this machine."""

@@ -7,7 +7,6 @@ its result. Data sets are read from the folder in PACKETGATE_DATA.
 import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from benchmarks.clients.agents.agent import FIGURES
@@ -15,10 +14,9 @@ from benchmarks.clients.client import FEATURES
 from benchmarks.command_line import command_parser, errors_in_one_line
 from benchmarks.plots import FOLDER, PLOTS, SETS, TAKERS, TEXTS, drawn
 from benchmarks.real_models.together import REAL, WAYS, together
-from benchmarks.results_kept import Result, keep, read
+from benchmarks.results_kept import ROOT, Result, keep, read
 from benchmarks.safety.figures import AT_LEAST, GOALS, OF
 
-ROOT = Path(__file__).parents[1]
 FILES = (ROOT / "README.md", *(ROOT / "docs" / page for page in ("benchmarks.md", "comparison.md", "proxy.md")))
 TABLE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
@@ -102,7 +100,7 @@ def ratios(result: Result) -> Iterator[str]:
     """Yield costs, bases and ratios."""
     yield from _head("what", "ms", "beside", "ms", "ratio", "quartiles", "goal")
     before = ""
-    for line in (line for run in result.runs for line in run.printed):
+    for line in result.lines:
         met = "met" if line["ratio"] <= (line["goal"] or 0) else "missed"
         spread = " to ".join(map(_times, line["spread"]))
         cost, base = (f"{line[one]:,.1f}" for one in ("cost_ms", "base_ms"))
@@ -115,7 +113,7 @@ def ratios(result: Result) -> Iterator[str]:
 def overhead_short(result: Result) -> Iterator[str]:
     """Yield the cost of a turn and of the same turn of LangChain's agent."""
     yield from _head("a turn without its models", "Packetgate, ms", "`create_agent` with middlewares, ms", "ratio")
-    for line in (line for run in result.runs for line in run.printed if line["beside"] == "create_agent"):
+    for line in (line for line in result.lines if line["beside"] == "create_agent"):
         cost, base = (f"{line[one]:,.1f}" for one in ("cost_ms", "base_ms"))
         yield _row(line["name"], cost, base, _times(line["ratio"]))
 
@@ -127,7 +125,7 @@ def _times(ratio: float) -> str:
 def growth(result: Result) -> Iterator[str]:
     """Yield the duration of a request by size of the catalogue."""
     by_size: dict[int, dict[str, Any]] = {}
-    for line in (line for run in result.runs for line in run.printed):
+    for line in result.lines:
         by_size.setdefault(line["tools"], {})[line["name"]] = line
     yield from _head("tools", *(f"{label}, ms" for label in TAKERS.values()), "made ready, s")
     for size, lines in by_size.items():
@@ -166,7 +164,7 @@ def safety_short(result: Result) -> Iterator[str]:
 
 def safety_variants(result: Result) -> Iterator[str]:
     """Yield in how many pairs each variant of the attack has any effect."""
-    lines = [line for run in result.runs for line in run.printed if "variant" in line]
+    lines = [line for line in result.lines if "variant" in line]
     agents = dict.fromkeys(line["name"] for line in lines)
     by_variant: dict[str, list[Mapping[str, Any]]] = {}
     for line in lines:
@@ -189,7 +187,7 @@ def _kinds(line: Mapping[str, Any]) -> str:
 
 
 def _safety(result: Result, names: Iterable[str]) -> Iterator[str]:
-    lines = [line for run in result.runs for line in run.printed if "variant" not in line]
+    lines = [line for line in result.lines if "variant" not in line]
     yield from _head("without a model", *(AGENTS[line["name"]] for line in lines), "goal")
     for name in names:
         most = OF[name.partition("_")[0]]
@@ -219,7 +217,7 @@ def selection(result: Result) -> Iterator[str]:
         "a call where none serves", "passes the gate", "of these right", "ECE",
     )  # fmt: skip
     shares = ("tool_accuracy", "exact_match", "called_where_none_serves", "gate_coverage", "gate_precision")
-    for line in (line for run in result.runs for line in run.printed):
+    for line in result.lines:
         label = ["" if line[name] is None else _percent(line[name]) for name in shares]
         auroc = "" if line["relevance_auroc"] is None else f"{line['relevance_auroc']:.3f}"
         yield _row(line["name"], f"{line['cases']:,}", auroc, *label, f"{line['ece']:.3f}")
@@ -261,7 +259,7 @@ def _on_all_sets(result: Result) -> Iterator[tuple[str, str, Mapping[str, Any]]]
 
 
 def _of_ways(result: Result) -> Iterator[Mapping[str, Any]]:
-    return (line for run in result.runs for line in run.printed if line["way"] in WAYS)
+    return (line for line in result.lines if line["way"] in WAYS)
 
 
 def _real(line: Mapping[str, Any], names: Iterable[str] = tuple(REAL)) -> list[str]:
@@ -303,7 +301,7 @@ PROXY = {
 
 def proxy(result: Result) -> Iterator[str]:
     """Yield the cost of each proxy in front of the same server."""
-    fronts = [line for run in result.runs for line in run.printed if "name" in line]
+    fronts = [line for line in result.lines if "name" in line]
     everything = max(line["list_tokens"] for line in fronts)
     yield from _head("2,000 tools", *(FRONTS[line["name"]] for line in fronts))
     for figure, label in PROXY.items():
@@ -317,7 +315,7 @@ def _counted(number: float, of: int) -> str:
 
 def proxy_listed(result: Result) -> Iterator[str]:
     """Yield how often the tools that a request needs are listed after `set_context`, by data set."""
-    sets = [line for run in result.runs for line in run.printed if "set" in line]
+    sets = [line for line in result.lines if "set" in line]
     yield from _head("data set", "tools", "requests", "needed tools that are listed")
     for line in sets:
         yield _row(line["set"], f"{line['tools']:,}", f"{line['requests']:,}", _percent(line["listed"]))
@@ -326,7 +324,7 @@ def proxy_listed(result: Result) -> Iterator[str]:
 
 def clients(result: Result) -> Iterator[str]:
     """Yield which features of each chat client work in front of Packetgate."""
-    lines = [line for run in result.runs for line in run.printed]
+    lines = result.lines
     yield from _head("feature", *(f"{line['name']} {line.get('version', 'not available')}" for line in lines))
     for name in FEATURES:
         works = (line.get("features", {}).get(name, "").partition(":")[0] or NO_FEATURE for line in lines)
@@ -336,7 +334,7 @@ def clients(result: Result) -> Iterator[str]:
 def agents(result: Result) -> Iterator[str]:
     """Yield how each agent behind the proxy did the task."""
     yield from _head("agent", *FIGURES.values())
-    for line in (line for run in result.runs for line in run.printed):
+    for line in result.lines:
         cells = [str(line.get(name, NO_FEATURE)).partition(":")[0] for name in FIGURES]
         if "unavailable" in line:
             cells[0] = f"not available: {line['unavailable']}"
@@ -388,9 +386,9 @@ def _table(name: str) -> str:
     return "\n".join([*make(result), "", measured, *made_by, ""])
 
 
-def _by_text(result: Result) -> dict[str, dict[str, dict[str, Any]]]:
-    lines: dict[str, dict[str, dict[str, Any]]] = {}
-    for line in (line for run in result.runs for line in run.printed):
+def _by_text(result: Result) -> dict[str, dict[str, Mapping[str, Any]]]:
+    lines: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for line in result.lines:
         lines.setdefault(line["name"], {})[line["set"]] = line
     return lines
 

@@ -5,7 +5,6 @@ One thread holds all turns, because earlier messages decide whether the page sho
 
 import json
 import shutil
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ import httpx
 
 from benchmarks.clients.client import Client
 from benchmarks.clients.model import ADD
-from benchmarks.clients.place import Place, UnavailableError, run, running
+from benchmarks.clients.place import Place, UnavailableError, free_port, run, running
 from packetgate.state.errors import InputError
 
 REPOSITORY = "https://github.com/langchain-ai/agent-chat-ui"
@@ -110,7 +109,7 @@ def opened(place: Place) -> Iterator[Page]:
     from selenium.webdriver import Chrome, ChromeOptions
     from selenium.webdriver.chrome.service import Service
 
-    port, web = _free_port(), _free_port()
+    port, web = free_port(), free_port()
     server = f"http://127.0.0.1:{port}"
     options = ChromeOptions()
     options.binary_location = shutil.which("chromium") or ""
@@ -164,11 +163,6 @@ def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
         page.press("Approve")
         page.until(lambda: "Ring Bob" in plan.read_text(), "the file that the answered call writes")
         yield "question", True
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 AGENT_CHAT_UI = Client("agent-chat-ui", "GitHub langchain-ai/agent-chat-ui", install, drive)

@@ -8,6 +8,7 @@ from typing import Any
 
 from mcp_types import Tool
 
+from benchmarks.selection.cases import as_json_schema
 from packetgate.state.errors import InputError
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -17,9 +18,6 @@ OWN = Path(__file__).with_name("data")
 BFCL_FILES = ("multiple.jsonl", "live_multiple.jsonl", "irrelevance.jsonl")
 BFCL_EACH = 80
 """Number of requests that are taken from each file, evenly spread."""
-
-_TYPES = {"dict": "object", "float": "number", "tuple": "array"}
-"""Maps BFCL's names of types to those of JSON Schema."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,8 @@ def _of_file(folder: Path, name: str, each: int) -> Iterable[Labelled]:
     gold = {row["id"]: row["ground_truth"] for row in _rows(answers)} if answers.exists() else {}
     for row in _spread(_rows(folder / name), each):
         specs = [
-            _spec("bfcl", tool["name"], tool["description"], _schema(tool["parameters"])) for tool in row["function"]
+            _spec("bfcl", tool["name"], tool["description"], as_json_schema(tool["parameters"]))
+            for tool in row["function"]
         ]
         said = [message["content"] for message in row["question"][0] if message["role"] == "user"]
         wanted = frozenset(f"bfcl.{tool}" for call in gold.get(row["id"], []) for tool in call)
@@ -81,14 +80,3 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 def _spec(server: str, name: str, description: str, schema: dict[str, Any]) -> ToolSpec:
     """Return the tool as a tool of an unknown server: its risk is rated by its name."""
     return spec_of(server, Tool(name=name, description=description, input_schema=schema), trusted=False)
-
-
-def _schema(part: Any) -> Any:
-    """Return BFCL's schema as JSON Schema."""
-    if isinstance(part, list):
-        return [_schema(one) for one in part]
-    if not isinstance(part, dict):
-        return part
-    kind = part.get("type")
-    kept = {key: _schema(value) for key, value in part.items() if not (key == "type" and kind == "any")}
-    return {**kept, "type": _TYPES[kind]} if isinstance(kind, str) and kind in _TYPES else kept

@@ -8,7 +8,7 @@ from langchain_core.messages import HumanMessage
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from benchmarks.plain_calls import plain_answer
-from benchmarks.selection.cases import Case
+from benchmarks.selection.cases import Case, packet_of
 from benchmarks.selection.figures import Call
 from packetgate.deciders.outcome import routing_after_selection
 from packetgate.deciders.protocols import Deciders
@@ -16,9 +16,7 @@ from packetgate.models.model import Model
 from packetgate.models.thoughts import usage_of
 from packetgate.state.base import TokenUsage, new_id
 from packetgate.state.context import RoutingContext
-from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import ToolCall, ToolRouting
-from packetgate.state.sections import Content, Context, PaletteEntry
+from packetgate.state.routing import ToolCall
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import repair_and_validate
 
@@ -84,12 +82,7 @@ async def _plain(case: Case, catalogue: Catalogue, model: Model) -> dict[str, An
 
 async def _routed(case: Case, catalogue: Catalogue, deciders: Deciders) -> dict[str, Any]:
     """Return the calls that Packetgate selects, and which of them pass its gate."""
-    palette = tuple(
-        PaletteEntry(tool_name=name, detail="full", reason="ranked", risk=spec.risk) for name, spec in catalogue.items()
-    )
-    packet = CognitionPacket(
-        content=Content(original_prompt=case.query), context=Context(palette=palette), tool_routing=ToolRouting()
-    )
+    packet = packet_of(case.query, catalogue)
     context = RoutingContext()
     selection = await deciders.selector(packet, catalogue, context)
     routing = routing_after_selection(selection, packet, catalogue, context)

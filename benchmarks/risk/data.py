@@ -40,17 +40,17 @@ def data_folder(arguments: list[str]) -> Path:
 
 def labelled(folder: Path) -> list[Example]:
     """Return the tools with labels of their authors."""
-    return [_labelled(row) for row in _rows(folder / "tool_risk" / "tools.jsonl")]
+    return [_labelled(row) for row in rows(folder / "tool_risk" / "tools.jsonl")]
 
 
 def catalogue(folder: Path) -> list[Example]:
     """Return the tools of the public catalogue with our labels; empty if it is not available."""
     path = folder / "routing" / "toucan_mcp_catalog" / "tools.jsonl"
     labels = {name: label for label, name in (line.split("\t") for line in _lines(_HERE / "catalogue.tsv"))}
-    rows = _rows(path) if path.is_file() else ()
+    known = rows(path) if path.is_file() else ()
     return [
         Example(_definition(row), labels[row["id"]], row["id"].rpartition("/")[0])
-        for row in rows
+        for row in known
         if row["id"] in labels
     ]
 
@@ -93,7 +93,8 @@ def _schema(written: str) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": [*properties][:1]}
 
 
-def _rows(path: Path) -> Iterable[dict[str, Any]]:
+def rows(path: Path) -> Iterable[dict[str, Any]]:
+    """Return the JSON objects in a file's lines."""
     return (json.loads(line) for line in path.read_text("utf-8").splitlines())
 
 

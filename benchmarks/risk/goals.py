@@ -4,15 +4,13 @@ FOUND is a folder with `risk_shapes.jsonl` and `risk_public.jsonl`: calls that c
 would run as reads, and unconfirmed reads, which run if the user trusts the tool. Exit status 1: there is a false read.
 """
 
-import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from mcp_types import Tool
 
-from benchmarks.risk.data import catalogue, data_folder, labelled
+from benchmarks.risk.data import catalogue, data_folder, labelled, rows
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.risk.registry import load_registry
@@ -28,7 +26,7 @@ def main() -> int:
     false_reads = 0
     print("| source | tools or calls | run as reads, nothing confirmed | look like reads |\n|---|--:|--:|--:|")
     for name in _CATALOGUES:
-        specs = [_spec(row) for row in _rows(data / "routing" / name / "tools.jsonl")]
+        specs = [_spec(row) for row in rows(data / "routing" / name / "tools.jsonl")]
         false_reads += _report(f"{name}, tools", [spec.risk for spec in specs], _count_unconfirmed(specs))
     labels = [*labelled(data), *catalogue(data)]
     writers = [
@@ -37,10 +35,12 @@ def main() -> int:
         if one.does_more
     ]
     false_reads += _report("labelled writers, tools", [spec.risk for spec in writers], _count_unconfirmed(writers))
-    tools = {row["name"]: row for name in _CATALOGUES for row in _rows(data / "routing" / name / "tools.jsonl")}
+    tools = {row["name"]: row for name in _CATALOGUES for row in rows(data / "routing" / name / "tools.jsonl")}
     for name in ("risk_shapes", "risk_public"):
-        rows = [*_rows(found / f"{name}.jsonl")]
-        calls = [judge_call(_spec(tools[row["tool"]] if "tool" in row else row), row["call"]) for row in rows]
+        calls = [
+            judge_call(_spec(tools[row["tool"]] if "tool" in row else row), row["call"])
+            for row in rows(found / f"{name}.jsonl")
+        ]
         unconfirmed = sum(call.is_unconfirmed_read for call in calls)
         false_reads += _report(f"{name}, calls that change something", [call.risk for call in calls], unconfirmed)
     known = [label for server in load_registry().servers for label in server.tools.values()]
@@ -63,10 +63,6 @@ def _spec(row: dict[str, Any]) -> ToolSpec:
     schema = {"type": "object", **(row.get("input_schema") or {})}
     listed = Tool(name=row["name"], description=row.get("description") or "", input_schema=schema)
     return spec_of("found", listed, trusted=False)
-
-
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    return map(json.loads, path.read_text("utf-8").splitlines())
 
 
 if __name__ == "__main__":

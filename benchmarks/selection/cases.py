@@ -13,6 +13,10 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from benchmarks.ranking.data import tool_spec
 from benchmarks.train.data import held_out, rows
 from packetgate.state.errors import InputError
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolRouting
+from packetgate.state.sections import Content, Context, PaletteEntry
+from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 T = TypeVar("T")
@@ -92,6 +96,16 @@ def public_sets(data: Path) -> dict[str, Callable[[], list[Case]]]:
         "sealtools, tools held out": partial(_sealtools, data / "sealtools", partial(held_out, "sealtools")),
         "when2call": partial(_when2call, data / "when2call" / "queries.jsonl"),
     }
+
+
+def packet_of(request: str, catalogue: Catalogue) -> CognitionPacket:
+    """Return the packet of a request before selection, with all tools in full on the palette."""
+    palette = tuple(
+        PaletteEntry(tool_name=name, detail="full", reason="ranked", risk=spec.risk) for name, spec in catalogue.items()
+    )
+    return CognitionPacket(
+        content=Content(original_prompt=request), context=Context(palette=palette), tool_routing=ToolRouting()
+    )
 
 
 def drawn(cases: list[T], most: int) -> list[T]:

@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 
-from benchmarks.selection.cases import Case
+from benchmarks.selection.cases import Case, packet_of
 from benchmarks.selection.figures import Call, Outcome
 from packetgate.deciders.protocols import Deciders, SelectedCall, Selection
 from packetgate.state.context import RoutingContext
-from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall, ToolRouting
-from packetgate.state.sections import Content, Context, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.risk.call import with_risk
 
@@ -20,12 +18,7 @@ async def outcomes(cases: Sequence[Case], deciders: Deciders) -> list[Outcome]:
 
 async def _outcome(case: Case, deciders: Deciders) -> Outcome:
     catalogue = Catalogue(tool.spec for tool in case.tools)
-    palette = tuple(
-        PaletteEntry(tool_name=name, detail="full", reason="ranked", risk=spec.risk) for name, spec in catalogue.items()
-    )
-    packet = CognitionPacket(
-        content=Content(original_prompt=case.query), context=Context(palette=palette), tool_routing=ToolRouting()
-    )
+    packet = packet_of(case.query, catalogue)
     selection = await deciders.selector(packet, catalogue, RoutingContext())
     outcome = Outcome(
         id=case.id,

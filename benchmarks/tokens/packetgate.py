@@ -7,9 +7,10 @@ from typing import Any
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
 
+from benchmarks.real_models.opening import by_one
 from benchmarks.stand_ins import Shelf, needing_a_tool
 from benchmarks.tokens.counting import count
-from packetgate.deciders.choosing import language_deciders, reflex_deciders
+from packetgate.deciders.choosing import reflex_deciders
 from packetgate.graph.building import build_graph
 from packetgate.models.model import Model, ModelAnswer, OfferedTool
 from packetgate.models.openai.compatible import openai_tool
@@ -46,12 +47,7 @@ async def selections(catalogue: Catalogue, requests: Iterable[str], *, runs_here
     """
     model = _Recorder()
     model.runs_here = runs_here
-
-    async def source() -> Model:
-        return model
-
-    reflex = reflex_deciders()
-    deciders = replace(language_deciders(source, source), intent=needing_a_tool, responder=reflex.responder)
+    deciders = replace(by_one(model), intent=needing_a_tool, responder=reflex_deciders().responder)
     graph = build_graph(deciders, Shelf(catalogue)).compile(interrupt_after=["select_tool"])
     for request in requests:
         model.asked.clear()

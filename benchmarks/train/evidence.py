@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 from benchmarks.command_line import add_data_option, command_parser
 from benchmarks.real_models.__main__ import SETS
 from benchmarks.real_models.opening import open_model
-from benchmarks.selection.cases import Case, drawn, public_sets
+from benchmarks.selection.cases import Case, drawn, packet_of, public_sets
 from benchmarks.selection.figures import Call, Outcome, auroc, is_right, same
 from benchmarks.train.logistic import Bounds, Logistic, Matrix
 from benchmarks.train.own import FOLDER, Request, catalogues
@@ -46,8 +46,6 @@ from packetgate.reflex.scoring import evidence_from_request
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import ToolRouting
-from packetgate.state.sections import Content, Context, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.learned import DIGITS, log_odds
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -183,11 +181,7 @@ async def _collect(name: str, asked: Sequence[Question], known: Collection[tuple
 
 def _asked(question: Question) -> tuple[CognitionPacket, Catalogue]:
     catalogue = Catalogue(question.tools.values())
-    palette = tuple(
-        PaletteEntry(tool_name=name, detail="full", reason="ranked", risk=spec.risk) for name, spec in catalogue.items()
-    )
-    content, context = Content(original_prompt=question.words), Context(palette=palette)
-    return CognitionPacket(content=content, context=context, tool_routing=ToolRouting()), catalogue
+    return packet_of(question.words, catalogue), catalogue
 
 
 def _serves(packet: CognitionPacket, catalogue: Catalogue) -> float:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.ranking.data import tool_spec
-from benchmarks.selection.cases import as_json_schema
+from benchmarks.selection.cases import public_sets
 from benchmarks.selection.figures import same
 from benchmarks.train.data import held_out, rows
 from benchmarks.train.own import catalogues
@@ -78,14 +78,8 @@ def _own() -> Iterator[Case]:
 
 
 def _bfcl(data: Path, name: str) -> Iterator[Case]:
-    folder = data / "bfcl_v4"
-    answers = {row["id"]: row["ground_truth"][0] for row in rows(folder / "possible_answer" / f"{name}.jsonl")}
-    for row in rows(folder / f"{name}.jsonl"):
-        function = row["function"][0]
-        said = "\n".join(one["content"] for turn in row["question"] for one in turn if one["role"] == "user")
-        (allowed,) = answers[row["id"]].values()
-        schema = as_json_schema(function["parameters"])
-        yield Case(said, tool_spec(function["name"], function.get("description") or "", schema), allowed)
+    for case in public_sets(data)[f"bfcl {name}"]():
+        yield Case(case.query, case.tools[0].spec, case.expected[0].arguments or {})
 
 
 def _fits(params: Mapping[str, Any], case: Case) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 MODEL = "gpt-5-mini"
 """A known name, because some clients look up what a model can do."""
 GEMINI = "gemini-2.5-flash"
-LABELS = frozenset({"type", "role", "id", "call_id", "tool_call_id", "name"})
+LABELS = frozenset({"type", "role", "id", "call_id", "name"})
 """Keys of a message that hold no text."""
 
 Call = tuple[str, dict[str, Any]]
@@ -34,9 +34,7 @@ def text_of(content: Any) -> str:
     if isinstance(content, list):
         return "\n".join(map(text_of, content))
     if isinstance(content, dict):
-        return text_of(
-            [value for key, value in content.items() if key not in {"type", "role", "id", "call_id", "name"}]
-        )
+        return text_of([value for key, value in content.items() if key not in LABELS])
     return ""
 
 
