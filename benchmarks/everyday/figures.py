@@ -1,62 +1,62 @@
-"""Figures on what came of the requests: by server, and how far the confidence of calls can be believed."""
+"""Compute the figures of the requests by server: outcomes, and the calibration of the calls' confidence."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, get_args
 
-from benchmarks.everyday.asked import SERVERS
-from benchmarks.everyday.judging import Outcome, Verdict, Wrong
+from benchmarks.everyday.cases import SERVERS
+from benchmarks.everyday.grading import Grade, Outcome, WrongKind
 from packetgate.lab.fitting import calibration_error, reliability
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 GOALS = {"well": 0.85, "wrong": 0.02}
-"""At least so many well, at most so many wrong, from 0 to 1."""
+"""Minimum share of requests that end well, and maximum share of wrong ones."""
 
 
-def figures(verdicts: Sequence[Verdict]) -> Iterator[dict[str, Any]]:
-    """Yield a line a server, and one of all."""
+def figures(grades: Sequence[Grade]) -> Iterator[dict[str, Any]]:
+    """Yield a line for each server, and one for all requests."""
     for name in SERVERS:
-        of_server = [one for one in verdicts if name in one.asked.servers]
+        of_server = [grade for grade in grades if name in grade.request.servers]
         if of_server:
             yield _line(name, of_server)
-    yield _line("all", verdicts)
+    yield _line("all", grades)
 
 
-def _line(name: str, verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    counted = Counter(one.outcome for one in verdicts)
-    hows = Counter(one.wrong for one in verdicts if one.wrong)
-    calls = [(call.confidence, one.outcome == "well") for one in verdicts for call in one.played.ran]
-    bins, played = reliability(calls), [one.played for one in verdicts]
+def _line(name: str, grades: Sequence[Grade]) -> dict[str, Any]:
+    outcomes = Counter(grade.outcome for grade in grades)
+    wrong_kinds = Counter(grade.wrong_kind for grade in grades if grade.wrong_kind)
+    calls = [(call.confidence, grade.outcome == "well") for grade in grades for call in grade.transcript.ran]
+    bins, transcripts = reliability(calls), [grade.transcript for grade in grades]
     return {
         "name": name,
-        "requests": len(verdicts),
-        **{outcome: counted[outcome] for outcome in OUTCOMES},
-        **{f"wrong_{how}": hows[how] for how in get_args(Wrong) if how},
-        "picked": sum(one.played.picked and one.outcome == "well" for one in verdicts),
-        "questions": sum(one.played.questions for one in verdicts),
-        "evaluated": sum(one.spent.input_tokens - one.spent.cached_tokens for one in played),
-        "written": sum(one.spent.output_tokens for one in played),
-        "seconds": round(sum(one.seconds for one in played), 1),
+        "requests": len(grades),
+        **{outcome: outcomes[outcome] for outcome in OUTCOMES},
+        **{f"wrong_{kind}": wrong_kinds[kind] for kind in get_args(WrongKind) if kind},
+        "picked": sum(grade.transcript.picked and grade.outcome == "well" for grade in grades),
+        "questions": sum(one.questions for one in transcripts),
+        "evaluated": sum(one.usage.input_tokens - one.usage.cached_tokens for one in transcripts),
+        "written": sum(one.usage.output_tokens for one in transcripts),
+        "seconds": round(sum(one.seconds for one in transcripts), 1),
         "calls": len(calls),
         "ece": round(calibration_error(bins), 4),
         "bins": [asdict(one) for one in bins],
     }
 
 
-def explained(one: Verdict) -> dict[str, Any]:
-    """Return what was said, done and found amiss of a request."""
+def explanation(grade: Grade) -> dict[str, Any]:
+    """Return the messages, calls, answers and problems of a request."""
     return {
-        "id": one.asked.id,
-        "servers": one.asked.servers,
-        "outcome": one.outcome,
-        "wrong": one.wrong,
-        "say": one.asked.say,
-        "problems": one.problems,
-        "picked": one.played.picked,
-        "calls": [[asdict(call) for call in calls] for calls in one.played.turns],
-        "answers": one.played.answers,
-        "evaluated": one.played.spent.input_tokens - one.played.spent.cached_tokens,
-        "written": one.played.spent.output_tokens,
-        "seconds": round(one.played.seconds, 1),
+        "id": grade.request.id,
+        "servers": grade.request.servers,
+        "outcome": grade.outcome,
+        "wrong": grade.wrong_kind,
+        "say": grade.request.say,
+        "problems": grade.problems,
+        "picked": grade.transcript.picked,
+        "calls": [[asdict(call) for call in calls] for calls in grade.transcript.turns],
+        "answers": grade.transcript.answers,
+        "evaluated": grade.transcript.usage.input_tokens - grade.transcript.usage.cached_tokens,
+        "written": grade.transcript.usage.output_tokens,
+        "seconds": round(grade.transcript.seconds, 1),
     }

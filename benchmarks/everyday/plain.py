@@ -5,8 +5,8 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
-from benchmarks.everyday.asked import Asked as Request
-from benchmarks.everyday.playing import Made, Played
+from benchmarks.everyday.cases import Request
+from benchmarks.everyday.playing import CallRecord, Transcript
 from benchmarks.plain_calls import plain_answer
 from packetgate.models.model import Model
 from packetgate.models.thoughts import usage_of
@@ -14,40 +14,40 @@ from packetgate.state.errors import PacketgateError
 from packetgate.toolsets.servers.hub import McpHub
 
 TEMPERATURE = 0.15
-LONGEST = 400
+MAX_TOKENS = 400
 """Maximum number of tokens of an answer."""
-MOST_ROUNDS = 6
+MAX_ROUNDS = 6
 """Maximum number of answers with calls in a turn; no request needs so many."""
 
 
-async def played_plainly(hub: McpHub, model: Model, request: Request, site: str) -> Played:
-    """Send the request's messages to the model, run its calls, and return the outcome.
+async def play_plainly(hub: McpHub, model: Model, request: Request, site: str) -> Transcript:
+    """Send the request's messages to the model, run its calls, and return the transcript.
 
     Raises:
         DecisionError: the model does not answer.
     """
     tools = (await hub.catalogue()).values()
-    options = model.sampling(temperature=TEMPERATURE) | {"max_tokens": LONGEST}
-    outcome, messages, started = Played(), list[BaseMessage](), perf_counter()
+    options = model.sampling(temperature=TEMPERATURE) | {"max_tokens": MAX_TOKENS}
+    transcript, messages, started = Transcript(), list[BaseMessage](), perf_counter()
     for words in request.say:
         messages.append(HumanMessage(words.replace("{site}", site)))
-        calls: list[Made] = []
-        for _ in range(MOST_ROUNDS):
+        calls: list[CallRecord] = []
+        for _ in range(MAX_ROUNDS):
             answer = await plain_answer(model, messages, tools, options)
             messages.append(answer)
-            outcome.spent += usage_of(answer)
+            transcript.usage += usage_of(answer)
             for call in answer.tool_calls:
                 failed, text = await _run(hub, call["name"], call["args"])
                 messages.append(ToolMessage(text, tool_call_id=call["id"]))
                 calls.append(
-                    Made(call["name"], call["args"], 1.0, doubted=False, approved=False, ran=True, failed=failed)
+                    CallRecord(call["name"], call["args"], 1.0, doubted=False, approved=False, ran=True, failed=failed)
                 )
             if not answer.tool_calls:
                 break
-        outcome.answers.append(str(answer.text))
-        outcome.turns.append(calls)
-    outcome.seconds = perf_counter() - started
-    return outcome
+        transcript.answers.append(str(answer.text))
+        transcript.turns.append(calls)
+    transcript.seconds = perf_counter() - started
+    return transcript
 
 
 async def _run(hub: McpHub, name: str, params: dict[str, Any]) -> tuple[bool, str]:

@@ -1,4 +1,4 @@
-"""One request played to its end by a person who approves, as a connector would play it."""
+"""Play a request to its end, as a connector does, with a person who approves every call."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import aclosing
@@ -6,115 +6,113 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from benchmarks.everyday.asked import Asked as Request
+from benchmarks.everyday.cases import Request
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import Asked, Finished, Reply, Say, UserInput, run_turn
 from packetgate.state.base import TokenUsage, new_id
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import ToolCall
 
 CONTEXT = RoutingContext(allow_write_tools=True, allow_execute_tools=True)
-MOST_QUESTIONS = 8
-"""Most approvals in a turn: more than any needs."""
+MAX_QUESTIONS = 8
+"""Maximum number of questions in a turn; no request needs so many."""
 
 
 @dataclass(frozen=True)
-class Made:
-    """A call that was put to a person, or ran, or both."""
+class CallRecord:
+    """A call that a person was asked about, or that ran."""
 
     tool: str
     params: Mapping[str, Any]
     confidence: float
-    """The review's."""
+    """Confidence of the review."""
     doubted: bool
-    """Whether it was below the threshold, so that the person was asked whether it is meant at all."""
+    """Whether the confidence was below the threshold, so that the question says that the call may be wrong."""
     approved: bool
-    """Whether a person was asked about it."""
+    """Whether a person was asked about the call, and approved it."""
     ran: bool
     failed: bool
 
 
 @dataclass
-class Played:
-    """What came of one request."""
+class Transcript:
+    """The calls and the answers of one request."""
 
     answers: list[str] = field(default_factory=list)
-    """One a message; where it ends in a question, the question."""
-    turns: list[list[Made]] = field(default_factory=list)
+    """One answer for each message; if the turn ends in a question, the question."""
+    turns: list[list[CallRecord]] = field(default_factory=list)
     """The calls of each turn."""
     questions: int = 0
-    """How often the person was asked, for words or for an approval."""
+    """Number of questions to the person."""
     asks: bool = False
-    """Whether it ends in a question."""
+    """Whether the last turn ends in a question."""
     picked: bool = False
-    """Whether nothing was called, and the person picked the first of the offered commands."""
-    spent: TokenUsage = field(default_factory=TokenUsage)
+    """Whether no call ran, and the person chose the first of the offered commands."""
+    usage: TokenUsage = field(default_factory=TokenUsage)
     seconds: float = 0.0
 
     @property
     def answer(self) -> str:
-        """The last thing that the person is shown."""
+        """The last answer or question."""
         return self.answers[-1] if self.answers else ""
 
     @property
-    def ran(self) -> list[Made]:
-        """The calls that ran, or were tried, in all turns."""
+    def ran(self) -> list[CallRecord]:
+        """The calls of all turns that ran or failed."""
         return [call for calls in self.turns for call in calls if call.ran]
 
     @property
-    def ran_last(self) -> list[Made]:
-        """The calls of the last turn that ran, or were tried."""
+    def ran_last(self) -> list[CallRecord]:
+        """The calls of the last turn that ran or failed."""
         return [call for call in self.turns[-1] if call.ran] if self.turns else []
 
 
-async def played(sessions: Sessions, request: Request, site: str) -> Played:
-    """Say what the request says, message by message; a message after a question in words is its answer."""
-    session, told, begun = new_id(), Played(), perf_counter()
+async def play(sessions: Sessions, request: Request, site: str) -> Transcript:
+    """Send the messages of a request in order; a message after a question in words answers the question."""
+    session, transcript, started = new_id(), Transcript(), perf_counter()
     question: dict[str, Any] | None = None
     for message in request.say:
         words = message.replace("{site}", site)
         turn: UserInput = Reply(words, question["question_id"]) if question else Say(words)
-        last = await _turned(sessions, turn, session, told)
         if question:
-            told.turns.pop()  # the same turn goes on
+            transcript.turns.pop()  # the reply continues the turn
+        last = await _play_turn(sessions, turn, session, transcript)
         question = last.question if isinstance(last, Asked) else None
-        told.asks = question is not None
-        told.answers.append(_shown(question) if question else last.packet.response.candidate)
-        told.turns.append([*_made(last.packet)])
-        if question is None:  # a turn that goes on has what it took so far among what it took at its end
-            told.spent += sum(last.packet.metrics.token_usage.values(), TokenUsage())
-    if _offers(last) and request.expect.calls != 0 and not request.expect.asks:
-        told.picked = True
-        last = await _turned(sessions, Say("1"), session, told)
-        told.asks = isinstance(last, Asked)
-        told.answers.append(_shown(last.question) if isinstance(last, Asked) else last.packet.response.candidate)
-        told.turns.append([*_made(last.packet)])
-    told.seconds = perf_counter() - begun
-    return told
+        if question is None:  # the usage at the end of a continued turn includes the usage before its question
+            transcript.usage += sum(last.packet.metrics.token_usage.values(), TokenUsage())
+    if _has_offers(last) and request.expect.calls != 0 and not request.expect.asks:
+        transcript.picked = True
+        await _play_turn(sessions, Say("1"), session, transcript)
+    transcript.seconds = perf_counter() - started
+    return transcript
 
 
-def _offers(last: Asked | Finished) -> bool:
+def _has_offers(last: Asked | Finished) -> bool:
     routing = last.packet.tool_routing if isinstance(last, Finished) else None
     return routing is not None and bool(routing.offered_calls)
 
 
-async def _turned(sessions: Sessions, turn: UserInput, session: str, told: Played) -> Asked | Finished:
-    """Run a turn to its answer, or to a question that wants words; all that is to be approved, is."""
-    for _ in range(MOST_QUESTIONS):
-        last = await _up_to_a_word(sessions, turn, session)
+async def _play_turn(sessions: Sessions, turn: UserInput, session: str, transcript: Transcript) -> Asked | Finished:
+    """Run a turn to its answer, or to a question in words; approve all calls, and record the turn."""
+    for _ in range(MAX_QUESTIONS):
+        last = await _until_question_or_end(sessions, turn, session)
         if isinstance(last, Finished):
             break
-        told.questions += 1
+        transcript.questions += 1
         if last.question["kind"] == "question":
             break
         requests = last.question["action_requests"]
         turn = Reply({"decisions": [{"type": "approve"} for _ in requests]}, last.question["question_id"])
+    transcript.asks = isinstance(last, Asked)
+    transcript.answers.append(
+        _question_text(last.question) if isinstance(last, Asked) else last.packet.response.candidate
+    )
+    transcript.turns.append([*_call_records(last.packet)])
     return last
 
 
-async def _up_to_a_word(sessions: Sessions, turn: UserInput, session: str) -> Asked | Finished:
+async def _until_question_or_end(sessions: Sessions, turn: UserInput, session: str) -> Asked | Finished:
     async with aclosing(run_turn(sessions, turn, session, CONTEXT)) as events:
         async for event in events:
             if isinstance(event, Asked | Finished):
@@ -122,25 +120,20 @@ async def _up_to_a_word(sessions: Sessions, turn: UserInput, session: str) -> As
     raise RequestError("the turn ended without an answer")
 
 
-def _shown(question: Mapping[str, Any]) -> str:
+def _question_text(question: Mapping[str, Any]) -> str:
     return str(question.get("question") or question["action_requests"][0]["description"])
 
 
-def _made(packet: CognitionPacket) -> Iterator[Made]:
+def _call_records(packet: CognitionPacket) -> Iterator[CallRecord]:
     routing = packet.tool_routing
-    approved = {one.call_id for one in packet.governance.approvals if not one.by}
+    approved = {approval.call_id for approval in packet.governance.approvals if not approval.by}
     for call in routing.all_calls if routing else ():
-        yield _of(call, approved=call.call_id in approved)
-
-
-def _of(call: ToolCall, *, approved: bool) -> Made:
-    ran = call.result is not None and not call.result.dry_run
-    return Made(
-        tool=call.tool_name,
-        params=call.params,
-        confidence=call.review_confidence,
-        doubted=call.review_confidence < CONTEXT.confidence_threshold,
-        approved=approved,
-        ran=ran,
-        failed=call.result is not None and not call.result.success,
-    )
+        yield CallRecord(
+            tool=call.tool_name,
+            params=call.params,
+            confidence=call.review_confidence,
+            doubted=call.review_confidence < CONTEXT.confidence_threshold,
+            approved=call.call_id in approved,
+            ran=call.result is not None and not call.result.dry_run,
+            failed=call.result is not None and not call.result.success,
+        )

@@ -20,7 +20,7 @@ from packetgate.state.errors import InputError
 FOLDER = Path(__file__).parent / "world"
 SQL, MEMORY, SITE, COMMITS = APART = ("shop.sql", "memory.jsonl", "site", "commits.json")
 """Entries of the folder that do not belong to the files."""
-FIRST = "First files"
+FIRST_COMMIT = "First files"
 """The message of the first commit, which adds all files."""
 GIT = ".git/"
 NOT_FILES = frozenset({".git", "__pycache__"})
@@ -58,17 +58,18 @@ class World:
         self.root = place / "files"
         self.database = place / "shop.db"
         self.memory = place / "memory.jsonl"
-        self._kept = place / "kept"
+        self._initial = place / "initial"
         self.root.mkdir()
-        self._kept.mkdir()
-        ours = [one for one in sorted(FOLDER.iterdir()) if one.name not in APART]
-        for one in ours:
+        self._initial.mkdir()
+        for one in sorted(FOLDER.iterdir()):
+            if one.name in APART:
+                continue
             (shutil.copytree if one.is_dir() else shutil.copy2)(one, self.root / one.name)
         self._commit_all()
-        with closing(sqlite3.connect(self._kept / self.database.name)) as database:
+        with closing(sqlite3.connect(self._initial / self.database.name)) as database:
             database.executescript((FOLDER / SQL).read_text(encoding="utf-8"))
-        shutil.copy2(FOLDER / MEMORY, self._kept / self.memory.name)
-        shutil.copytree(self.root, self._kept / "files", symlinks=True)
+        shutil.copy2(FOLDER / MEMORY, self._initial / self.memory.name)
+        shutil.copytree(self.root, self._initial / "files", symlinks=True)
         self.reset()
         self.before = self.state()
 
@@ -76,9 +77,9 @@ class World:
         """Restore the initial state. The folder itself stays, because servers have it open."""
         for one in self.root.iterdir():
             shutil.rmtree(one) if one.is_dir() and not one.is_symlink() else one.unlink()
-        shutil.copytree(self._kept / "files", self.root, symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(self._initial / "files", self.root, symlinks=True, dirs_exist_ok=True)
         for path in (self.database, self.memory):
-            shutil.copy2(self._kept / path.name, path)
+            shutil.copy2(self._initial / path.name, path)
 
     def state(self) -> State:
         """Return the current state."""
@@ -91,7 +92,7 @@ class World:
         }
         with closing(sqlite3.connect(self.database)) as database:
             tables = "\n".join(database.iterdump())
-        memory = _spelled(self.memory.read_text(encoding="utf-8")) if self.memory.exists() else ""
+        memory = _both_spellings(self.memory.read_text(encoding="utf-8")) if self.memory.exists() else ""
         commits = [self.git("for-each-ref"), self.git("symbolic-ref HEAD"), self.git("ls-files --stage")]
         return State(files, tables, memory, "\n".join(commits))
 
@@ -120,7 +121,7 @@ class World:
         self.git("init --quiet --initial-branch main --template=")
         self.git("config user.name packetgate")
         self.git("config user.email packetgate@example.com")
-        self._commit(FIRST, 1)
+        self._commit(FIRST_COMMIT, 1)
         for day, commit in enumerate(json.loads((FOLDER / COMMITS).read_text(encoding="utf-8")), 2):
             for name, content in commit["files"].items():
                 path = self.root / name
@@ -135,16 +136,18 @@ class World:
     def _commit(self, message: str, day: int) -> None:
         self.git("add --all")
         at = f"2026-11-{day:02}T09:00:00Z"
-        made = self.git(f"commit --quiet --message {shlex.quote(message)}", GIT_AUTHOR_DATE=at, GIT_COMMITTER_DATE=at)
-        if made:
-            raise InputError(f"the world's commit {message!r} cannot be made: {made.strip()}")
+        problem = self.git(
+            f"commit --quiet --message {shlex.quote(message)}", GIT_AUTHOR_DATE=at, GIT_COMMITTER_DATE=at
+        )
+        if problem:
+            raise InputError(f"the world's commit {message!r} cannot be made: {problem.strip()}")
 
 
-def _spelled(lines: str) -> str:
+def _both_spellings(lines: str) -> str:
     """Return lines of JSON, alternately as JavaScript and as Python write them."""
-    kept = [json.loads(line) for line in lines.splitlines() if line.strip()]
+    values = [json.loads(line) for line in lines.splitlines() if line.strip()]
     spellings: tuple[tuple[str, str], ...] = ((",", ":"), (", ", ": "))
-    return "\n".join(json.dumps(one, ensure_ascii=False, separators=signs) for signs in spellings for one in kept)
+    return "\n".join(json.dumps(one, ensure_ascii=False, separators=signs) for signs in spellings for one in values)
 
 
 class _Quiet(SimpleHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""The benchmark of everyday requests: its input, its judgements, and a run on the real built-in tools."""
+"""The benchmark of everyday requests: its input, its grades, and a run on the real built-in tools."""
 
 import json
 from datetime import UTC, datetime
@@ -9,12 +9,12 @@ import pytest
 from support.programs import require
 
 from benchmarks.everyday.__main__ import main
-from benchmarks.everyday.asked import SERVERS, Asked, read_asked
-from benchmarks.everyday.judging import Moment, Verdict, judged
-from benchmarks.everyday.playing import Made, Played
+from benchmarks.everyday.cases import SERVERS, Request, read_requests
+from benchmarks.everyday.grading import Grade, TimeSpan, grade
+from benchmarks.everyday.playing import CallRecord, Transcript
 from benchmarks.everyday.world import World
 
-NOON = Moment(datetime(2026, 3, 1, 12, 0, tzinfo=UTC), datetime(2026, 3, 1, 12, 1, tzinfo=UTC))
+NOON = TimeSpan(datetime(2026, 3, 1, 12, 0, tzinfo=UTC), datetime(2026, 3, 1, 12, 1, tzinfo=UTC))
 
 
 @pytest.fixture(scope="module")
@@ -29,54 +29,48 @@ def world(place: World) -> World:
     return place
 
 
-def asked(**expect: Any) -> Asked:
-    line = {"id": "one", "servers": ["builtin"], "say": ["do it"], "expect": expect}
-    return Asked.model_validate(line)
+READ = CallRecord("ai.read", {}, 0.95, doubted=False, approved=False, ran=True, failed=False)
 
 
-def made(*, confidence: float = 0.95, approved: bool = False, failed: bool = False) -> Made:
-    return Made("ai.read", {}, confidence, doubted=confidence < 0.7, approved=approved, ran=True, failed=failed)
-
-
-def judge(world: World, *calls: Made, shown: str = "", questions: int = 0, **expect: Any) -> Verdict:
-    return judged(asked(**expect), Played([shown], [[*calls]], questions, asks=questions > 0), world, NOON)
+def graded(world: World, *calls: CallRecord, answer: str = "", questions: int = 0, expect: Any = None) -> Grade:
+    line = {"id": "one", "servers": ["builtin"], "say": ["do it"], "expect": expect or {}}
+    transcript = Transcript([answer], [[*calls]], questions, asks=questions > 0)
+    return grade(Request.model_validate(line), transcript, world, NOON)
 
 
 def test_a_request_with_the_expected_effect_passes(world: World):
     (world.root / "new").mkdir()
     (world.root / "new" / "a.txt").write_text("green tea\n")
-    verdict = judge(
-        world,
-        made(),
-        shown="It is  12:01\nNow.",
-        answer=[["noon", "{now UTC} now"]],
-        files={"new/a.txt": {"is": "green tea"}, "todo.md": {"has": ["plumber"]}, "nowhere.txt": None},
-        sql=[{"query": "SELECT count(*) FROM customers", "rows": [[10]]}],
-        memory=['"name":"Mira"', '"name": "Mira"'],
-        git=[{"command": "log -1 --format=%s", "has": ["VAT"]}],
-    )
-    assert (verdict.outcome, verdict.problems) == ("well", ())
+    expect = {
+        "answer": [["noon", "{now UTC} now"]],
+        "files": {"new/a.txt": {"is": "green tea"}, "todo.md": {"has": ["plumber"]}, "nowhere.txt": None},
+        "sql": [{"query": "SELECT count(*) FROM customers", "rows": [[10]]}],
+        "memory": ['"name":"Mira"', '"name": "Mira"'],
+        "git": [{"command": "log -1 --format=%s", "has": ["VAT"]}],
+    }
+    found = graded(world, READ, answer="It is  12:01\nNow.", expect=expect)
+    assert (found.outcome, found.problems) == ("well", ())
 
 
 def test_an_unwanted_change_is_wrong_with_any_answer(world: World):
     (world.root / "todo.md").unlink()
-    verdict = judge(world, questions=1)
-    assert (verdict.outcome, verdict.wrong, verdict.problems[0]) == ("wrong", "changed", "todo.md has changed")
+    found = graded(world, questions=1)
+    assert (found.outcome, found.wrong_kind, found.problems[0]) == ("wrong", "changed", "todo.md has changed")
     world.reset()
     world.git("branch spring")
-    assert judge(world).problems == ("what git keeps has changed",)
-    assert judge(world, files={".git/refs/heads/spring": {"has": ["\n"]}}).outcome == "well"
+    assert graded(world).problems == ("the git repository has changed",)
+    assert graded(world, expect={"files": {".git/refs/heads/spring": {"has": ["\n"]}}}).outcome == "well"
     world.reset()
     world.memory.write_text("")
-    assert judge(world, memory=["Mira"]).wrong == "changed"
+    assert graded(world, expect={"memory": ["Mira"]}).wrong_kind == "changed"
     world.reset()
-    assert judge(world, calls=0).outcome == "well", "nothing is changed"
+    assert graded(world, expect={"calls": 0}).outcome == "well", "nothing is changed"
 
 
 def test_the_requests_are_valid():
-    kept = read_asked()
-    assert len(kept) > 350
-    assert {name for one in kept for name in one.servers} == {*SERVERS}
+    requests = read_requests()
+    assert len(requests) > 350
+    assert {name for request in requests for name in request.servers} == {*SERVERS}
 
 
 def test_the_benchmark_runs_on_the_built_in_tools(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

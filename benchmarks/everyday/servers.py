@@ -1,13 +1,13 @@
-"""Start the servers, and open sessions on some of them with the real hub, graph and database."""
+"""Start servers, and open sessions on them with the real hub, graph and database."""
 
 import shutil
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.everyday.asked import ServerName
+from benchmarks.everyday.cases import ServerName
 from benchmarks.everyday.world import World
 from packetgate.connectors.sessions import Sessions
 from packetgate.deciders.protocols import Deciders
@@ -25,13 +25,13 @@ PATIENCE_S = 240.0
 """Longest wait, in seconds, for servers that must be installed first."""
 
 
-def server(name: ServerName, world: World) -> dict[str, Any]:
+def server_entry(name: ServerName, world: World) -> dict[str, Any]:
     """Return a server's entry as in a user's mcp.json; the server starts in the world's folder.
 
     Raises:
         InputError: the program that starts it is not installed.
     """
-    start: dict[str, Callable[[], dict[str, Any]]] = {
+    entries: dict[str, Callable[[], dict[str, Any]]] = {
         "filesystem": lambda: _npx("@modelcontextprotocol/server-filesystem", str(world.root)),
         "git": lambda: _uvx("mcp-server-git", "--repository", str(world.root)),
         "time": lambda: _uvx("mcp-server-time", "--local-timezone", "UTC"),
@@ -42,7 +42,7 @@ def server(name: ServerName, world: World) -> dict[str, Any]:
         "sqlite": lambda: _uvx("--with", "mcp<2", "mcp-server-sqlite", "--db-path", str(world.database)),
         "fetch": lambda: _uvx("mcp-server-fetch", "--allow-private-ips"),
     }
-    return {**start[name](), "cwd": str(world.root)}
+    return {**entries[name](), "cwd": str(world.root)}
 
 
 def _npx(*words: str) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def _program(name: str) -> str:
     return found
 
 
-class Company:
+class OpenServers:
     """A hub that stays open for many requests."""
 
     def __init__(self, hub: McpHub, settings: Settings, deciders: Deciders) -> None:
@@ -70,7 +70,7 @@ class Company:
 
     @asynccontextmanager
     async def sessions(self) -> AsyncIterator[Sessions]:
-        """Open sessions without the memory of other requests."""
+        """Open sessions with a database of their own, so that no request sees another one."""
         home = self._settings.home / new_id()
         settings = self._settings.model_copy(update={"home": home})
         async with open_checkpointer(settings) as checkpointer, open_store(settings) as store:
@@ -81,7 +81,9 @@ class Company:
 
 
 @asynccontextmanager
-async def opened(names: Sequence[ServerName], world: World, home: Path, deciders: Deciders) -> AsyncIterator[Company]:
+async def open_servers(
+    names: Sequence[ServerName], world: World, home: Path, deciders: Deciders
+) -> AsyncIterator[OpenServers]:
     """Start these servers, with the deciders of their turns.
 
     Raises:
@@ -90,14 +92,10 @@ async def opened(names: Sequence[ServerName], world: World, home: Path, deciders
     preferences = home / "packetgate.toml"
     preferences.touch()
     settings = Settings(home=home, root=world.root, config=preferences, patience_s=PATIENCE_S)
-    entries = tuple(ServerConfig(name, server(name, world)) for name in names if name != "builtin")
+    entries = tuple(ServerConfig(name, server_entry(name, world)) for name in names if name != "builtin")
     async with await make_hub(settings, McpConfig(entries, builtin="all" if "builtin" in names else "none")) as hub:
         await hub.catalogue()
-        _check(f"{one.name}: {one.problem or one.state}" for one in hub.health() if one.state != "ready")
-        yield Company(hub, settings, deciders)
-
-
-def _check(problems: Iterable[str]) -> None:
-    text = "; ".join(problems)
-    if text:
-        raise InputError(f"some servers did not start: {text}")
+        problems = [f"{one.name}: {one.problem or one.state}" for one in hub.health() if one.state != "ready"]
+        if problems:
+            raise InputError(f"some servers did not start: {'; '.join(problems)}")
+        yield OpenServers(hub, settings, deciders)

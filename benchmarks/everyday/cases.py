@@ -68,7 +68,7 @@ class Expected(Row):
     """States that nothing may change; this also holds if no change is named."""
 
 
-class Asked(Row):
+class Request(Row):
     """One request: its messages, its servers, and its expected outcome."""
 
     id: str = Field(min_length=1)
@@ -78,33 +78,33 @@ class Asked(Row):
     note: str = ""
 
     @property
-    def company(self) -> tuple[ServerName, ...]:
+    def server_names(self) -> tuple[ServerName, ...]:
         """Names of the servers, without repeats, in the order of SERVERS."""
         return tuple(name for name in SERVERS if name in self.servers)
 
 
-def read_asked(paths: Iterable[Path] = ()) -> list[Asked]:
+def read_requests(paths: Iterable[Path] = ()) -> list[Request]:
     """Return the requests of these files, or of all files in this folder.
 
     Raises:
         InputError: a file cannot be read, a line is not a request, or two requests have the same id.
     """
-    asked: dict[str, Asked] = {}
+    requests: dict[str, Request] = {}
     for path in paths or sorted(FOLDER.glob("*.jsonl")):
         for number, line in enumerate(_lines(path), 1):
             if not line.strip():
                 continue
             where = f"{path}, line {number}"
             try:
-                one = Asked.model_validate(json.loads(line))
+                request = Request.model_validate(json.loads(line))
             except ValidationError as error:
                 raise InputError(f"{where}: {first_problem(error)}") from error
             except ValueError as error:
                 raise InputError(f"{where}: not JSON: {error}") from error
-            if one.id in asked:
-                raise InputError(f"{where}: there is another request {one.id!r}")
-            asked[one.id] = one
-    return [*asked.values()]
+            if request.id in requests:
+                raise InputError(f"{where}: there is another request {request.id!r}")
+            requests[request.id] = request
+    return [*requests.values()]
 
 
 def _lines(path: Path) -> list[str]:
