@@ -10,7 +10,7 @@ WAYS = {
 }
 REAL = {
     "exact": "exact call",
-    "wrong_ran": "wrong call that runs unasked",
+    "wrong_ran": "wrong call that runs without approval",
     "right_of_those_that_ran": "right of those that run",
     "right_that_ran": "right calls that run",
 }
