@@ -10,7 +10,7 @@ from support.discord_payloads import BOT, Payload, file, interaction, new_id
 from support.discord_rest import RestInterface
 
 EPHEMERAL, SUPPRESS_EMBEDS = 64, 4
-NOTE, THINKING, UPDATE = 4, 5, 7
+NOTE, UPDATE = 4, 7
 """The immediate answer to an interaction."""
 
 
