@@ -4,13 +4,14 @@ Without a model, or with a model: through Packetgate, or by plain tool calling (
 
 Each request is sent to a new session of the real graph. Before it, the world is reset: a folder under git, a database,
 a memory, and a site on loopback. Writes and commands are switched on, and a person approves every call that is asked
-about. Afterwards, the world and the last answer are compared with the expected ones. A request ends
+about. If commands are offered by number, the person picks the first. Afterwards, the world and the last answer are
+compared with the expected ones. A request ends
 
 - well, if everything expected holds and nothing else has changed. If no tool fits, the only expectation is that no call
   runs.
-- asked, if it ends in an unexpected question in words, and without an unexpected change; or if the person was asked
-  about every call of the last turn because its review was below the threshold, and so could have refused. A question
-  in words is well only if the request expects it.
+- asked, if it ends in an unexpected question in words, and without an unexpected change; or if a picked command was
+  not the right one; or if the person was asked about every call of the last turn because its review was below the
+  threshold, and so could have refused. A question in words is well only if the request expects it.
 - declined, if no call ran in the last turn, nothing unexpected has changed, and it does not ask.
 - wrong otherwise: a call ran, and an expectation does not hold, or something unexpected has changed, whoever approved
   it.
