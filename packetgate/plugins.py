@@ -70,7 +70,7 @@ class Plugin:
 
 @dataclass(frozen=True)
 class Command:
-    """A command of the `packetgate` program. What it needs is imported when it runs."""
+    """A command of the `packetgate` program. Its imports happen when it runs."""
 
     function: str
     """Module and name of a function, as `package.module:function`. Its parameters are the command's options (typer).

@@ -370,14 +370,14 @@ def create_router(
             raises `ModelError`.
         settings: fields of `RoutingContext`, such as `{"allow_write_tools": True}`.
         policy: a `packetgate.toml`.
-        rules: policy rules beside those of the file, such as `{"tool": "functions.refund", "effect": "deny"}`.
+        rules: policy rules in addition to those of the file, such as `{"tool": "functions.refund", "effect": "deny"}`.
         checkpointer: stores sessions, sync or async; None: in memory.
         store: stores records and lessons; None: in memory.
         journal: a SQLite file, or a `postgresql://` URL. Needed if sessions outlast the process: a change is journaled
             before it runs, so that it does not run again without a question.
         deciders: your own decider for `intent`, `selector`, `reviewer` or `responder`.
         plugins: objects like `packetgate.plugins.Plugin`. They come before the installed ones.
-        checks: the gate's checks beside its own and those of the plug-ins.
+        checks: checks in addition to the gate's own and those of the plug-ins.
         name: the name of the graph, for parent graphs and traces.
 
     Raises:

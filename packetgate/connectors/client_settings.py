@@ -68,7 +68,7 @@ def is_proxy_entry(entry: Any) -> bool:
 
 
 def is_same_server(entry: Any, other_entry: Any) -> bool:
-    """Whether two entries describe the same server, in whatever form they are written."""
+    """Whether two entries describe the same server, even if they are written differently."""
     try:
         return entry == other_entry or read_server_entry(entry).server == read_server_entry(other_entry).server
     except UnusableEntryError:
@@ -176,8 +176,8 @@ def entry_for(
 def install(client: str, place: SettingsPlace, settings: Settings, options: Sequence[str] = ()) -> list[str]:
     """Replace the servers in a client's settings with the proxy, and move them into `mcp.json`.
 
-    Unreadable entries stay. Everything is read and checked before anything is written. Return lines that say what was
-    done.
+    Unreadable entries stay. Everything is read and checked before anything is written. Return lines that report the
+    changes.
 
     Raises:
         ConfigError: a file cannot be used, or `mcp.json` has another server of the same name.

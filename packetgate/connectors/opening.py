@@ -19,7 +19,8 @@ async def open_sessions(
 
     Args:
         models: the models of the settings, if they are already created.
-        channel: what the process is, if it stays: it then runs answers to its questions that others record.
+        channel: the kind of a process that keeps running: it runs the answers that other processes record for its
+            questions.
 
     Raises:
         ConfigError, ModelError: a setting cannot be used.

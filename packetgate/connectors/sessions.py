@@ -110,7 +110,8 @@ class SessionState:
 
     @classmethod
     def from_snapshot(cls, snapshot: StateSnapshot) -> "SessionState":
-        """Read the state of a thread. Raise PacketVersionError or PacketError if it holds no packet of this version."""
+        """Read the state of a thread. Raise PacketVersionError or PacketError if it contains no packet of this
+        version."""
         values = snapshot.values or {}
         header = values.get("header")
         if header:
@@ -169,7 +170,7 @@ class Sessions:
             results: stores attached pictures.
             undo: stores replaced contents.
             warm: prepares the models for the first turn.
-            holds_text: whether what a model says before a call is left out, for readers that cannot take text back.
+            holds_text: whether text before a call is omitted, for readers that cannot remove shown text.
         """
         self._holds_text = holds_text
         self.graph = graph

@@ -54,7 +54,8 @@ class FirstCallJudge(Protocol):
     def first_call_probability(
         self, words: str, spec: ToolSpec, params: Mapping[str, Any], below: float
     ) -> float | None:
-        """Return the probability that a call does what the words ask for; None if it is not below a bound, or unknown.
+        """Return the probability that a call fulfils the request; None if the probability is not below a bound, or is
+        unknown.
 
         All values of the call come from the user's words or are defaults.
         """

@@ -99,7 +99,8 @@ def usage_of(spec: ToolSpec, name: str) -> str:
 
 
 async def read_pick(text: str, offered: Sequence[Alternative], toolbox: Toolbox) -> TypedCommand | None:
-    """Return the command of the offered call that the user picked by its number; None if a text is no such number."""
+    """Return the command of the offered call that the user picked by its number; None if the text is not a number of
+    the list."""
     number = text.strip().rstrip(".")
     if not number.isdecimal() or not 1 <= int(number[:3]) <= len(offered):
         return None

@@ -22,8 +22,8 @@ async def doubt_first_call(
 ) -> CallReview | None:
     """Return a review below the threshold of a request's first call; None if it is not in doubt, or not judged.
 
-    A call is judged if the user is asked about it anyway, or if it is a read that reaches outside and can be asked
-    about: a question costs the user more than a wrong local read costs the agent.
+    A call is judged if it needs approval anyway, or if it is a read that reaches outside and the user can be asked: a
+    question costs the user more than a wrong local read costs the agent.
 
     Args:
         call: with its verdict.

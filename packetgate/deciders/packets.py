@@ -22,7 +22,7 @@ def facts_of(packet: CognitionPacket, catalogue: Catalogue, execution: "Executio
     """Return what the gate needs to know of a packet's turn.
 
     Args:
-        execution: the run; without one, or without a thread to resume, nobody can be asked.
+        execution: the run; without a run, or without a thread to resume, the user cannot be asked.
     """
     content, context = packet.content, packet.context
     others = [(f"the attached {one.name}", one.text) for one in content.attachments]
@@ -84,7 +84,7 @@ def update_of(packet: CognitionPacket, proposal: Proposal) -> PacketUpdate:
 
 
 def text_question(packet: CognitionPacket, *, asks: bool) -> PacketUpdate:
-    """Return the sections of a turn that waits for a text of the user or, without `asks`, goes on."""
+    """Return the sections of a turn that waits for a text of the user, or continues without `asks`."""
     governance = packet.governance
     if not asks:
         return {"governance": governance.changed(question=None), "status": Status(state=PacketState.PROCESSING)}

@@ -129,7 +129,7 @@ class ReplyReader:
         return False
 
     def change_of(self, message: Message, call: ToolCall) -> Change:
-        """Return what a message changes in a call. Blocking."""
+        """Return the change that a message makes to a call. Blocking."""
         return Change()
 
     def classify_answer(self, message: Message, spec: ToolSpec, parameter: str) -> TypedReply:

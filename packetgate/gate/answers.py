@@ -80,7 +80,7 @@ def expire(proposal: Proposal, question: OpenQuestion) -> Proposal:
 
 
 def for_new_review(proposal: Proposal) -> Proposal:
-    """Return the proposal with its waiting calls reset, so that they are reviewed again as they are now."""
+    """Return the proposal with its waiting calls reset, so that they are reviewed again."""
     return replace(
         proposal.with_calls(
             proposal.facts.current_call(call.changed(status=ToolExecutionStatus.PENDING)) for call in proposal.waiting

@@ -110,7 +110,7 @@ def risk(call: ToolCall, facts: Facts) -> Verdict | None:
 
 
 def provenance(call: ToolCall, facts: Facts) -> Verdict | None:
-    """Ask about a call with a flagged argument, whatever was allowed beforehand."""
+    """Require approval of a call with a flagged argument, even if a rule or remembered answer allows it."""
     flagged = "; ".join(f"`{name}`: {origin.why}" for name, origin in call.provenance.items() if origin.is_flagged)
     return _question(call, facts, flagged) if flagged else None
 

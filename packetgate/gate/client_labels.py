@@ -44,7 +44,7 @@ class ClientLabels:
         """Record labels that are new or older than a day.
 
         Raises:
-            ConfigError: the database cannot be written. The labels hold in this process all the same.
+            ConfigError: the database cannot be written. The labels still apply in this process.
         """
         read_at, known = self._known.get(client, (-_CACHE_S, {}))
         oldest = now() - timedelta(days=_REFRESH_DAYS)

@@ -200,7 +200,8 @@ class Gate:
     async def run(self, proposal: Proposal, execute: Execute | None = None) -> Proposal:
         """Return the proposal after its approved calls have run, concurrently and each once.
 
-        What a verdict depends on is verified before. A call whose earlier run has no recorded end waits for an answer
+        The data on which a verdict depends are verified first. A call whose earlier run has no recorded end waits for
+        an answer
         instead; `ask` asks about it. A call that its tool paused runs alone, so that no other call can take the answer
         that it waits for; the others stay approved.
 
@@ -472,7 +473,7 @@ class Gate:
 
 
 async def _with_hints(calls: Sequence[ToolCall], facts: Facts) -> Facts:
-    """Return the facts with the hints of the servers that offer them. A hint holds for this judgement only."""
+    """Return the facts with the hints of the servers that offer them. A hint applies only to this judgement."""
     asked = {}
     for call in calls:
         spec = facts.catalogue.get(call.tool_name)

@@ -190,7 +190,7 @@ class CallLog:
     """The start of the newest run without a recorded end."""
 
     async def read(self) -> "CallLog":
-        """Return the log with what the journal has recorded."""
+        """Return the log with the rows of the journal."""
         starts, ends = await _recorded_runs(self.call.call_id, self.header, self.journal)
         finished = [row.entry.detail for row in ends if row.entry.event == ENDED]
         same = [detail for detail in finished if self._identity.items() <= detail.items()]

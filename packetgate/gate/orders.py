@@ -64,8 +64,8 @@ def is_requested(call: ToolCall, words: str) -> bool:
 
     The clause begins with a verb of the action. It states the call's destinations and ids; it need not state a path, a
     default, or a field that the tool's server returned. Each value is stated at most once. Every other word is a word
-    of the tool's name, a few words in a row of a text of the call, or a function word in its place. Whatever is not
-    accounted for so is no order: a second clause, a condition, a question, a quotation.
+    of the tool's name, a few words in a row of a text of the call, or a function word in its place. Any other text is
+    not an order: a second clause, a condition, a question, a quotation.
     """
     text = fold_text(words)
     if len(text) > _MAX_CHARS or len(words.strip().splitlines()) != 1 or "\x00" in words:

@@ -51,7 +51,7 @@ class Proposal:
 
     @property
     def is_plain_read(self) -> bool:
-        """Whether a client chose the calls, and all are reads that nobody was asked about and no rule had to allow."""
+        """Whether a client chose the calls, and all are reads that needed neither approval nor a rule."""
         was_decided = self.question or self.approvals or self.waiting
         return self.facts.renames_calls and not was_decided and all(call.risk is Risk.READ for call in self.calls)
 

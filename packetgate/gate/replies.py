@@ -130,7 +130,7 @@ def asked_calls(payload: Mapping[str, Any]) -> list[CallInQuestion]:
 def read_reply(words: str, calls: Sequence[CallInQuestion] = ()) -> list[CallReply] | None:
     """Return the decision on each call of a question; None if the words do not clearly decide every call.
 
-    Without calls, only a yes, no or skip for whatever is asked is a decision.
+    Without calls, only a yes, no or skip is a decision.
     """
     if not words.strip():
         return None

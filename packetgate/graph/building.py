@@ -61,7 +61,7 @@ def build_graph(
             journal must do so too.
         settings: default settings if the graph is a node of another graph.
         loop: runs the stages for synchronous callers.
-        checks: the gate's checks beside its own; None: those of the installed plug-ins.
+        checks: checks in addition to the gate's own; None: those of the installed plug-ins.
     """
     journal, loop = journal or MemoryJournal(), loop or LoopThread()
     gate = Gate(journal, toolbox.call, checks)

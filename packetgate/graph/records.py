@@ -35,7 +35,7 @@ _ALL = 1_000_000
 
 
 def turn_recorder(days: int) -> "Callable[[CognitionPacket, BaseStore], Awaitable[None]]":
-    """Return a function that stores what is learned from a finished turn, and sometimes deletes old lessons."""
+    """Return a function that stores the learned uses of a finished turn, and sometimes deletes old ones."""
     turns = count(1)
 
     async def record(packet: CognitionPacket, store: "BaseStore") -> None:
@@ -60,7 +60,7 @@ async def forget_records(store: "BaseStore", session_id: str) -> None:
 
 
 async def learned_for(packet: CognitionPacket, store: "BaseStore | None") -> LearnedUses | None:
-    """Return what the ranking learned from the user's confirmed calls; None if the store does not answer."""
+    """Return the uses that the ranking learned from the user's confirmed calls; None if the store does not answer."""
     if store is not None:
         async with _bounded_store_access(packet):
             return await read_learned(store, packet.header)

@@ -27,7 +27,7 @@ def grown(shown: list[str], more: list[str]) -> list[str]:
 
 
 class GatedState(AgentState[Any]):
-    """The agent's state, with what the middleware must know in the next step."""
+    """The agent's state, with the data that the middleware needs in the next step."""
 
     gated: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
     """The proposals of the calls that run next, or are asked about when they start, as JSON, by message and call."""
@@ -68,7 +68,7 @@ def call_key(answer_id: str, call: AgentCall) -> str:
 
 
 def with_own_ids(answer: AIMessage) -> AIMessage:
-    """Return an answer in which each call has an id of its own."""
+    """Return an answer in which each call has a unique id."""
     calls, known = list[AgentCall](), set[str | None]()
     for at, call in enumerate(answer.tool_calls):
         is_own = bool(call["id"]) and call["id"] not in known

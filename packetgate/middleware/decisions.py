@@ -270,7 +270,7 @@ def _as_sent(reply: Any, check: Callable[[Any], Any]) -> Any:
 
 
 def edit_notice_of(proposal: Proposal, text: str | None) -> str:
-    """Return what the model reads before the result of an edited call; empty if the call was not edited."""
+    """Return the text before the result of an edited call, for the model; empty if the call was not edited."""
     (call,) = proposal.calls
     if not text or not any(one.outcome is ApprovalOutcome.EDITED for one in proposal.approvals):
         return ""
@@ -279,7 +279,8 @@ def edit_notice_of(proposal: Proposal, text: str | None) -> str:
 
 
 def unrun_message(call: AgentCall, proposal: Proposal, refusals: int) -> ToolMessage:
-    """Return the message in place of the result of a call that did not run, after so many refusals in a row."""
+    """Return the message in place of the result of a call that did not run, after this number of consecutive
+    refusals."""
     (reviewed_call,) = proposal.calls
     decisions = [one for one in proposal.approvals if one.call_id == reviewed_call.call_id]
     decision: Approval | None = decisions[-1] if decisions else None
@@ -302,7 +303,7 @@ def unrun_message(call: AgentCall, proposal: Proposal, refusals: int) -> ToolMes
 
 
 def refusal_message(call: AgentCall, reason: str, refusals: int = 0, **marks: Any) -> ToolMessage:
-    """Return the message in place of the result of a refused call, after so many refusals in a row."""
+    """Return the message in place of the result of a refused call, after this number of consecutive refusals."""
     text = reason + (_HAND_OVER.format(refusals + 1) if refusals + 1 >= MAX_REFUSALS else "")
     return tool_message(call, text, status="error", **{"lc_source": _REFUSAL, **marks})
 
@@ -310,7 +311,7 @@ def refusal_message(call: AgentCall, reason: str, refusals: int = 0, **marks: An
 def tool_message(
     call: AgentCall, text: str, status: Literal["success", "error"] = "success", **marks: Any
 ) -> ToolMessage:
-    """Return a result of a call; `marks` say where it comes from."""
+    """Return a result of a call; `marks` give its source."""
     name, call_id = call["name"], str(call["id"])
     return ToolMessage(text, name=name, tool_call_id=call_id, status=status, additional_kwargs=marks)
 

@@ -1,6 +1,6 @@
 """Middleware of LangChain's `create_agent`: gates the calls of the model, and shows it a list of tools that is stable.
 
-What it must know after a restart, and in another process, is in the agent's state.
+The data that it needs after a restart, and in another process, are in the agent's state.
 """
 
 import asyncio
@@ -121,7 +121,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         """Gate the calls of an agent.
 
         Args:
-            tools: functions and LangChain tools for the agent, beside those of `create_agent` and of other
+            tools: functions and LangChain tools for the agent, in addition to those of `create_agent` and other
                 middlewares. The hints in their metadata are believed. `packetgate.reads` marks reads anywhere.
             max_tools: up to this many tools are all shown. Else, the model sees those that fit its first request,
                 and `search_tools`.
@@ -134,7 +134,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             policy: a `packetgate.toml`.
             journal: a SQLite file, or a `postgresql://` URL. Needed if the checkpointer outlasts the process.
             unguarded: names of tools that run without a review.
-            checks: the gate's checks beside its own and those of the installed plug-ins.
+            checks: checks in addition to the gate's own and those of the installed plug-ins.
 
         Raises:
             InputError: a tool cannot be used.

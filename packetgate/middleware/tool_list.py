@@ -140,7 +140,8 @@ class ToolList:
         response: ModelResponse[Any],
         more: Sequence[str] = (),
     ) -> dict[str, Any]:
-        """Return what the next step must know: the list, and what was called besides. May block if the model searches.
+        """Return the state for the next step: the list, and the called tools that are not on it. May block if the model
+        searches.
 
         A tool that was called without being on the list is put on it. Searches are answered here, because only the
         request holds all tools of its thread.

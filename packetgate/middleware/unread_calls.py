@@ -22,7 +22,7 @@ def read_response(
     """Return the response with the calls that can be read; and if none can, the request that asks for them again.
 
     Args:
-        is_last: whether the model was asked again: then its text says what was not made.
+        is_last: whether the model was already asked again: its text then names the calls that did not run.
     """
     answers = [one for one in response.result if isinstance(one, AIMessage)]
     if len(answers) != 1 or request.response_format is not None:

@@ -92,7 +92,7 @@ class WrittenCall:
 
 
 def calls_in(text: str, *, if_clear: bool = False) -> tuple[WrittenCall, ...]:
-    """Return the calls in a text; none if one of them cannot be read.
+    """Return the calls in a text; none if any of them cannot be parsed.
 
     Args:
         if_clear: return calls only if marks of a call's syntax surround one, or if calls are the whole text.
@@ -255,7 +255,7 @@ _BETWEEN = re.compile(r"(?:[\s;,]|```(?:json)?|\band\b|\bthen\b)*+", re.IGNORECA
 def read_answer(text: str) -> list[JsonReading]:
     """Return all values that may be the answer, in order, including invalid values.
 
-    A value is a dict or a tuple of calls. An empty tuple stands for a call that cannot be read.
+    A value is a dict or a tuple of calls. An empty tuple means a call that cannot be parsed.
     """
     readings: list[JsonReading] = []
     at = 0

@@ -1,4 +1,4 @@
-"""Kinds of models: what a model name means. Each kind registers its prefixes, and nothing imports it."""
+"""Kinds of models, and the parsing of model names. Each kind registers its prefixes, and nothing imports it."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -90,7 +90,7 @@ def known_kinds() -> dict[str, ModelKind]:
 
 
 async def discover(folders: Sequence[Path] = ()) -> FoundModels:
-    """Return the models of all kinds on this machine; `folders` are searched beside the usual ones."""
+    """Return the models of all kinds on this machine; `folders` are searched in addition to the usual folders."""
     found = await asyncio.gather(*(kind.find(folders) for kind in dict.fromkeys(known_kinds().values())))
     return FoundModels(
         tuple(offer for one in found for offer in one.offers),

@@ -1,6 +1,6 @@
 """The seam to chat models: messages and tools in; calls and text out.
 
-Token usage and, where the model returns them, token probabilities come with every answer. All functions that send
+Every answer has its token usage and, if the model returns them, token probabilities. All functions that send
 requests raise `DecisionError` if a request fails.
 """
 
@@ -256,7 +256,7 @@ class Model:
 
         Calls in the text are also read. JSON that names a tool that is not offered may be an example: it is a call only
         between the marks of a call's syntax, or as the whole text. Once the server has returned calls separately from
-        the text, the same holds for offered tools, and other tools are not read from the text.
+        the text, the same applies to offered tools, and calls of other tools are not parsed from the text.
         Probabilities are read from `logprobs` in the form of OpenAI's API.
         """
         text = answer.text

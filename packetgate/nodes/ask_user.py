@@ -88,7 +88,7 @@ async def ask_user(
 def _reply_to(packet: CognitionPacket, question: OpenQuestion, execution: ExecutionInfo | None) -> Any:
     """Interrupt with the question, and return its reply.
 
-    LangGraph gives a parent's node the last reply again, whenever the parent goes on without a new one. So under a
+    If a parent continues without a new reply, LangGraph gives its node the last reply again. So under a
     parent, a reply to a later question of the turn counts only if it names the question.
     """
     was_asked = packet.content.clarifications or any(one.question_id for one in packet.governance.approvals)

@@ -18,7 +18,7 @@ async def execute_tool(
 ) -> PacketUpdate:
     """Execute the approved calls; each ends executed, failed, skipped (dry run) or unknown.
 
-    The user is asked about calls that an interrupted process may have run, after the other calls have ended. A tool
+    Calls that an interrupted process may have run need approval, after the other calls have ended. A tool
     that interrupts its call interrupts the graph here; the calls that stay approved run in the next visit.
     """
     catalogue = await toolbox.catalogue(called=[call.tool_name for call in packet.routing.calls])

@@ -1,4 +1,4 @@
-"""Rank the tools of a catalogue for a request: by the words that they share, and by what a plug-in knows besides."""
+"""Rank the tools of a catalogue for a request: by common words, and by the scores of a plug-in."""
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property

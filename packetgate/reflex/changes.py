@@ -62,7 +62,7 @@ class _Option(NamedTuple):
 
 
 def read_change(message: str, spec: ToolSpec, params: Mapping[str, Any], request: str, now: datetime) -> Change:
-    """Return what a message changes in a call of a tool. Blocking.
+    """Return the change that a message makes to a call of a tool. Blocking.
 
     Args:
         params: the arguments of the call.

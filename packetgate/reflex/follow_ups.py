@@ -66,7 +66,7 @@ _BULLET = re.compile(r"\s*(?:[-*•]\s+|\d+[.)]\s+|\[\w+\]\s+)?")
 
 
 class PreviousTurn(NamedTuple):
-    """What a follow-up may refer to."""
+    """The earlier values that a follow-up may refer to."""
 
     request: str = ""
     """The previous request, completed."""
@@ -167,7 +167,7 @@ def _with_object(request: str, previous: PreviousTurn) -> str:
 def _replaced(request: str, match: re.Match[str], text: str) -> str:
     """Return the request with a text in place of a match; empty if the text could end its quotes and be read as words.
 
-    The text may come from a result, so that anybody may have written it.
+    The text may come from a result, so it is untrusted.
     """
     if _UNSAFE.search(text):
         return ""

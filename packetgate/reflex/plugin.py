@@ -19,7 +19,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 
 
 class ReflexAdviser:
-    """Proposes and scores calls beside a model."""
+    """Proposes and scores calls in addition to a model."""
 
     def __init__(self) -> None:
         self._last: tuple[CognitionPacket, Catalogue, Selection] | None = None

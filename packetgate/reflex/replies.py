@@ -1,4 +1,4 @@
-"""Classify replies with what the rules know of tools and values."""
+"""Classify replies by rules about tools and values."""
 
 from collections.abc import Sequence
 
@@ -38,7 +38,7 @@ class ReflexReplyReader(ReplyReader):
         return bool(fits) and probability_of_any(fits) >= least and fits[0].spec.name not in tools
 
     def change_of(self, message: Message, call: ToolCall) -> Change:
-        """Return what a message changes in a call."""
+        """Return the change that a message makes to a call."""
         from packetgate.reflex.changes import read_change
         from packetgate.reflex.follow_ups import completed_request
 

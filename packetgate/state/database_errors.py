@@ -15,7 +15,7 @@ UNDO_CONTENT = "the record of earlier changes, which then cannot be undone"
 
 
 def database_problem(path: Path, error: Exception, content: str) -> str:
-    """Return what is wrong with a SQLite file and the way out, in one line; `content` is what the file holds."""
+    """Return one line with the problem of a SQLite file and its fix; `content` names the data in the file."""
     while isinstance(error.__context__, sqlite3.Error):  # a failed rollback hides the cause
         error = error.__context__
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without the extension of the code

@@ -146,7 +146,7 @@ def _routing(routing: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _outcome(routing: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a call that GAIA writes beside `selected_tool`."""
+    """Return the fields of a call that GAIA writes in addition to `selected_tool`."""
     result = routing.get("execution_result")
     if isinstance(result, Mapping):
         output = result.get("output")

@@ -10,7 +10,8 @@ from packetgate.state.base import Section, now
 
 
 class FlowLabel(StrEnum):
-    """What a session holds since a result came in. Then reads that reach outside are flagged, except to named hosts."""
+    """The labels of a session: the kinds of data that it has received. Then reads that reach outside are flagged,
+    except to named hosts."""
 
     UNTRUSTED = "untrusted"
     """Text that third parties may have written."""

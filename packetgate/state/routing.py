@@ -18,7 +18,7 @@ MAX_ATTACHMENTS = 8
 
 
 class Risk(StrEnum):
-    """What a tool may do, from harmless to dangerous."""
+    """The kind of access of a tool, from harmless to dangerous."""
 
     READ = "read"
     WRITE = "write"
@@ -204,7 +204,8 @@ class ToolCall(Section):
 
     @property
     def label_kinds(self) -> tuple[FlowLabel, ...]:
-        """The labels that the result sets. An error or a dry run is untrusted, whatever the tool returns otherwise."""
+        """The labels that the result sets. An error or a dry run is untrusted, even if the tool's results are
+        trusted."""
         result = self.result
         if result is None or not (result.server_text or result.fields or result.attachments):
             return ()

@@ -387,7 +387,7 @@ class OpenQuestion(Section):
 
     @classmethod
     def within(cls, seconds: float, **fields: Any) -> "OpenQuestion":
-        """Return a new question that expires after so many seconds."""
+        """Return a new question that expires after this number of seconds."""
         return cls(expires_at=now() + timedelta(seconds=seconds), **fields)
 
     @property

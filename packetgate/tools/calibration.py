@@ -1,4 +1,5 @@
-"""Calibration curves: what a review's confidence turned out to mean. `packetgate.lab` fits them."""
+"""Calibration curves, from a review's confidence to the measured probability that a call is right. `packetgate.lab`
+fits them."""
 
 from math import exp, log
 from typing import TYPE_CHECKING, NamedTuple

@@ -26,7 +26,8 @@ class ModelChoice:
 
     @property
     def choices(self) -> dict[str, str]:
-        """Maps each label to a model name; that of the settings is empty. The first is used until somebody switches."""
+        """Maps each label to a model name; that of the settings is empty. The first is used until an owner changes the
+        model."""
         return self._own | self._live.config.models
 
     @property

@@ -1,4 +1,4 @@
-"""Which turn of which session a message on Discord belongs to, so that a reply to the message continues from there."""
+"""Find the turn and session of a Discord message, so that a reply to the message continues from this turn."""
 
 import asyncio
 from dataclasses import asdict, dataclass

@@ -1,6 +1,6 @@
 """Run a client's call. Ask for approval by elicitation, with an `input_required` result, or outside the client.
 
-A call that is asked about outside the client is parked, and refused with the command that decides it: `packetgate
+A call whose client cannot ask is parked, and refused with the command that answers its question: `packetgate
 answer` records the decision, and this process runs the call. A request that repeats the call waits a while for the
 decision if the client gave a progress token. The first request does not, because many clients show no progress.
 """
@@ -163,7 +163,7 @@ async def _after_elicitation(
     result: Any,
     asked_at: float,
 ) -> Proposal:
-    """Return the call as the result of an elicitation decides it. If nobody was asked, the call is parked."""
+    """Return the call as the result of an elicitation decides it. If the client did not ask, the call is parked."""
     is_refused = isinstance(result, MCPError) or (
         isinstance(result, mcp_types.ElicitResult) and result.action != "accept"
     )
@@ -182,7 +182,7 @@ def _parked_key(ctx: Context, requested: RequestedCall, session: ProxySession) -
 async def _decide_outside_client(
     gateway: Gateway, ctx: Context, requested: RequestedCall, session: ProxySession, key: str
 ) -> Proposal:
-    """Return the call of a client that asks nobody; if it needs approval, park it.
+    """Return the call of a client that cannot ask; if the call needs approval, park it.
 
     The parked call runs when it is approved. A request that repeats it waits a while for the answer, and gets the
     result.
@@ -297,7 +297,7 @@ def _answer_command(proposal: Proposal, settings: Settings) -> str:
 
 
 def _waiting_text(proposal: Proposal, settings: Settings, *, can_ask: bool) -> str:
-    """Return the message for a call that waits because its client asked nobody: the reason, and how to decide it."""
+    """Return the message for a parked call: the reason, and how to answer its question."""
     call = proposal.calls[0]
     known = f"was NOT run: {call.review_reasoning}"
     if call.started_at:

@@ -38,7 +38,7 @@ def is_sessionless(ctx: Context) -> bool:
 async def run_linked(asking_calls: AskingCalls, ctx: Context, work: Work) -> ToolResult:
     """Run a call with a link to its client, or go on with the call that waits for a request's responses.
 
-    Return its result, or the result that asks the client.
+    Return the call's result, or a result that asks the client.
     """
     link = asking_calls.pop(ctx.request_state, None) if ctx.request_state else None
     if link is None:
@@ -52,8 +52,8 @@ async def run_linked(asking_calls: AskingCalls, ctx: Context, work: Work) -> Too
 class ClientLink:
     """The link of one call.
 
-    In a protocol without sessions, a question ends the request: the call waits, and the client's next request goes on
-    with it.
+    In a protocol without sessions, a question ends the request: the call waits, and the client's next request continues
+    it.
     """
 
     def __init__(self, ctx: Context, asking_calls: AskingCalls) -> None:

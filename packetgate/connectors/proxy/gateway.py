@@ -105,7 +105,7 @@ class Gateway:
         session.set_labels(labels)
 
     async def add_labels(self, session: ProxySession, labels: tuple[SessionLabel, ...]) -> None:
-        """Record what the client received. If the database cannot be written, the labels hold in this process."""
+        """Record what the client received. If the database cannot be written, the labels apply only in this process."""
         session.set_labels(merged_labels([*session.labels, *labels]))
         try:
             await self.labels.add(session.client, labels)
@@ -118,8 +118,8 @@ class Gateway:
         """Wait for the server of a call, and return the call as the gate decided it.
 
         Args:
-            own_session: nobody is asked during the request, so a call that may need an answer gets a new session.
-            can_ask: whether the client has a way to ask, so that a doubtful read is worth a question.
+            own_session: the request cannot ask, so a call that may need an answer gets a new session.
+            can_ask: whether the client can ask, so that a doubtful read may need approval.
 
         Raises:
             CallRefusedError: the tool does not exist, an argument is invalid, or the call would change something.
@@ -155,7 +155,7 @@ class Gateway:
         return ""
 
     async def _for_now(self, proposal: Proposal) -> Proposal:
-        """Return a proposal with the tools as they are defined now."""
+        """Return a proposal with the current definitions of its tools."""
         catalogue = await self._catalogue_for(proposal.calls[0].tool_name, proposal.facts.settings)
         return replace(proposal, facts=replace(proposal.facts, catalogue=catalogue, offered=frozenset(catalogue)))
 

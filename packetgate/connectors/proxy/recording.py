@@ -1,9 +1,9 @@
 """Record ended calls after the client has received the answer: the journal's entries, packets, and what is learned.
 
-Only calls that are asked about or change something have a packet, and only calls in a context are learned from: the
+Only calls with a question and changes have a packet, and the ranking learns only from calls in a context: the
 store, and LangGraph for the packets, are opened at their first use. A database that cannot be written, such as a locked
-one, is tried again. What is still unwritten when the proxy ends, or exceeds the queue, is lost with a line in the log;
-the journal holds everything that later calls depend on.
+one, is tried again. Records that are unwritten when the proxy ends, or exceed the queue, are lost, with a line in the
+log; the journal contains everything that later calls depend on.
 """
 
 import asyncio

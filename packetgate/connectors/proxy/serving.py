@@ -163,7 +163,7 @@ class UpstreamMiddleware(Middleware):
         self._gateway = gateway
 
     async def on_request(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Remember what the client can do, for servers that start."""
+        """Store the client's capabilities, for servers that start later."""
         ctx, known, message = get_context(), self._gateway.hub.client_abilities, context.message
         is_first = isinstance(message, mcp_types.InitializeRequest)  # the session does not know them yet
         if declared := message.params.capabilities if is_first else ctx.session.client_capabilities:

@@ -1,6 +1,6 @@
-"""The packets of calls that were asked about or changed something, in the sessions of LangGraph's graph.
+"""The packets of changes and of calls with a question, in the sessions of LangGraph's graph.
 
-A call that waits for an answer elsewhere is a thread of its own, whose turn goes on when the answer is recorded.
+A call that waits for an answer elsewhere is a separate thread, whose turn continues when the answer is recorded.
 """
 
 from collections.abc import AsyncIterator

@@ -89,7 +89,7 @@ class ChatConversations:
     async def answer(self, request: IncomingRequest) -> AsyncGenerator[Piece]:
         """Run the turn of a request and yield its answer. Raise InputError if the request cannot be used.
 
-        The same reply to a question may come several times at once: the first runs, and all get its answer.
+        Several requests may send the same reply concurrently: the first one runs, and all receive its answer.
         """
         for is_retry in (False, True):
             point = await self._threads.find(request.owner, request.history)

@@ -83,7 +83,7 @@ class Threads:
     async def own_message_indexes(self, owner: ConversationOwner, history: History) -> frozenset[int]:
         """Return indexes of user messages that we received as the newest message of a request.
 
-        Only the newest `MAX_LOOKUPS` are checked. Somebody else may have written other messages.
+        Only the newest `MAX_LOOKUPS` are checked. Other messages may be written by another person.
         """
         answered = [at for at, message in enumerate(history[1:]) if message.role == "assistant"]
         indexes = [at for at in answered if history[at].role == "user"][-MAX_LOOKUPS:]

@@ -316,7 +316,7 @@ async def _edited(request: dict[str, Any], read: LineReader) -> dict[str, Any]:
 
 
 def _typed(text: str, value: Any) -> Any:
-    """Return what the user typed in place of a value: text stays text, and other values are JSON where they can be."""
+    """Return the value that the user typed: text stays text, and other values are parsed as JSON if possible."""
     if isinstance(value, str) and not text.startswith('"'):
         return text
     with suppress(ValueError):

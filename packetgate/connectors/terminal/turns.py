@@ -162,8 +162,8 @@ async def _answer_elsewhere(
 ) -> int | None:
     """Record the answer to a question of another process, and return the exit status; None if it is to run here.
 
-    If the process that asked has ended, show its question, and how to run the call here. A terminal that ended needs
-    no such hint: nothing but the session is lost with it.
+    If the process that asked has ended, show its question, and how to run the call here. A terminal that ended needs no
+    hint, because only its session is lost.
     """
     last, journal = LastQuestion(settings), open_journal(settings)
     async with open_records(settings) as records:

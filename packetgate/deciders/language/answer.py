@@ -106,7 +106,7 @@ async def _asked_answer(  # noqa: PLR0917
 
 
 def _missing_results(packet: CognitionPacket, answer: str) -> str:
-    """Return the results of which the answer omits a word; of a long result, its size and the way to it."""
+    """Return the results of which the answer omits a word; for a long result, its size and how to read it."""
     executed = [
         (call.tool_name, call.result)
         for call in packet.calls

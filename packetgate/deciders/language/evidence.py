@@ -93,8 +93,8 @@ def correctness_probability(evidence: Mapping[str, float]) -> float:
 def min_probability(call: ToolCall, packet: CognitionPacket) -> float:
     """Return the probability below which a call is not worth a question.
 
-    It is 0 for a call of a follow-up or of a further step with a value that the user or a result named: whether such
-    calls are right was not measured.
+    It is 0 for a call of a follow-up or of a later step with a value that the user or a result named, because these
+    calls were not measured.
     """
     follows = bool(packet.history or packet.routing.past_calls)
     is_named = any(origin.kind in _NAMED for origin in call.provenance.values())
@@ -170,7 +170,8 @@ def likelier_selection(
 def _rated(
     selection: Selection, packet: CognitionPacket, catalogue: Catalogue, advisers: Advisers
 ) -> list[tuple[SelectedCall, float, float]]:
-    """Return each call with its probability, and with the least that is worth proposing; 0 and 1 for unknown tools."""
+    """Return each call with its probability, and with the lowest probability that is worth proposing; 0 and 1 for
+    unknown tools."""
     facts = facts_of(packet, catalogue)
     known = [selected for selected in selection.calls if selected.tool_name in catalogue]
     unknown = [(selected, 0.0, 1.0) for selected in selection.calls if selected.tool_name not in catalogue]

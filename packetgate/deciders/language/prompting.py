@@ -88,8 +88,8 @@ def tool_offer(
 ) -> ToolOffer:
     """Return the tools to offer: those that the session has offered, and then new ones of the palette. Blocking.
 
-    Thus the beginning of the prompt stays the same from turn to turn, and prompt caches apply. New tools come only if
-    one of the best is not offered yet; if there are too many tools, the offer starts anew. A slow model in this process
+    Thus the beginning of the prompt stays the same from turn to turn, and prompt caches apply. New tools are added only
+    if one of the best is not offered yet; if the list is too long, a new list begins. A slow model in this process
     gets few tools for each request.
     """
     entries = {entry.tool_name: entry for entry in packet.context.palette if entry.tool_name in catalogue}

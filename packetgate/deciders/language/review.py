@@ -87,7 +87,7 @@ async def review_by_evidence(
 ) -> Review:
     """Return the review of a pass's calls, from all evidence and the prime model's yes or no.
 
-    The model is asked about a call only if its answer can move the call's probability across the threshold.
+    The model reviews a call only if its answer can move the call's probability across the threshold.
     """
     model, calls, threshold = await source(), packet.routing.calls, context.confidence_threshold
     known = [call for call in calls if call.tool_name in catalogue]

@@ -132,7 +132,7 @@ class ModelSelector:
     async def select(
         self, messages: Sequence[BaseMessage], tools: Sequence[OfferedTool], *, must_call: bool = False
     ) -> Selection:
-        """Return the selection. Ask the model once more if a call is invalid."""
+        """Return the selection. Ask the model again, once, if a call is invalid."""
         for _ in range(2):
             answer = await self._ask(messages, tools, must_call=must_call)
             self.call_probability = answer.call_probability if self.call_probability is None else self.call_probability

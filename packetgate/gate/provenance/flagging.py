@@ -342,7 +342,7 @@ def _flow_flags(
 def _sends_words(text: str, sources: SourceTexts, *, is_service: bool) -> bool:
     """Return whether a value is words of the user in a form that may be sent outside, and more than an address.
 
-    To a server's own service, for which `is_service` stands, they may be in other forms.
+    If the call is to a server's own service (`is_service`), the words may have other forms.
     """
     words = sources.destinations
     if words.is_whole_address(text):
@@ -353,7 +353,7 @@ def _sends_words(text: str, sources: SourceTexts, *, is_service: bool) -> bool:
 
 
 def _sent_before(sources: SourceTexts) -> Iterator[str]:
-    """Yield the values of the user's words that earlier calls of the session sent outside unasked."""
+    """Yield the values of the user's words that earlier calls of the session sent outside without approval."""
     for call in sources.earlier:
         if call.open_world and not call.is_flagged:
             texts = (leaf.value for leaf in leaves(call.params) if isinstance(leaf.value, str))
@@ -382,7 +382,7 @@ def _values_in(name: str, argument: Any, spec: ToolSpec) -> Iterator[_Value]:
 
 
 def _host_reason(value: _Value, spec: ToolSpec, sources: SourceTexts, *, reads: bool) -> FlagReason | None:
-    """Return a reason if a value names a host, or may name one, and nobody else named this host."""
+    """Return a reason if a value names, or may name, a host that neither the user nor an allowed source named."""
     texts = [value.text] if value.is_target else addresses_in(plain_text(value.text)) if reads else []
     for text in texts:
         if not is_mail(text) and not _is_stated(text, spec, sources, reads=reads):

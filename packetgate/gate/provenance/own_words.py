@@ -1,4 +1,4 @@
-"""The user's own words, and the one form in which they may leave unasked."""
+"""The user's own words, and the only form in which a call may send them outside without approval."""
 
 import re
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ class UserWords:
 
     @cached_property
     def folded(self) -> str:
-        """The words as they are compared."""
+        """The words in their form for comparison."""
         return fold_text(self.text)
 
     @cached_property
@@ -76,7 +76,7 @@ class UserWords:
 
     @property
     def max_sent(self) -> int:
-        """The number of different values made of these words that a session may send outside unasked."""
+        """The number of different values made of these words that a session may send outside without approval."""
         return max(_LEAST_SENT, len({*self.text.split()}) // _WORDS_FOR_ONE)
 
     @cached_property

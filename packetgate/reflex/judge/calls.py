@@ -112,7 +112,7 @@ def call_tokens(
 
 
 def right_log_odds(request: str, spec: ToolSpec, params: Mapping[str, Any]) -> float:
-    """Return the log odds that a call does what the request asks for. Cached; otherwise blocking.
+    """Return the log odds that a call fulfils the request. Cached; otherwise blocking.
 
     A path is read as the request names it: `the server log` instead of `logs/server.log`.
     """

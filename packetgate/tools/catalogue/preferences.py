@@ -61,7 +61,7 @@ RecentTools = Annotated[int, Field(ge=5, le=8)]
 
 
 class Policy(ConfigTable):
-    """What runs without approval, what is denied, and which approvals are remembered."""
+    """Rules for calls that run without approval or are denied, and for remembered approvals."""
 
     remember: Literal["never", "session", "always"] = "never"
     """The longest time for which an approval may be remembered."""

@@ -8,7 +8,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 
 
 def rule_problems(rules: Sequence[Rule], catalogue: Mapping[str, ToolSpec]) -> Iterator[str]:
-    """Yield a line for each rule that can never hold, or that holds for more calls than it says.
+    """Yield a line for each rule that can never match, or that matches more calls than it says.
 
     A rule whose tool or server does not exist is left out: `Preferences.unmatched_patterns` names it.
     """
@@ -33,7 +33,7 @@ def rule_problems(rules: Sequence[Rule], catalogue: Mapping[str, ToolSpec]) -> I
 
 
 def _covers(stricter: Rule, rule: Rule) -> bool:
-    """Return whether a stricter rule holds for every call that a rule holds for, among the same tools."""
+    """Return whether a stricter rule matches every call that a rule matches, among the same tools."""
     order = list(Effect)
     channels_fit = stricter.channels is None or (rule.channels is not None and {*rule.channels} <= {*stricter.channels})
     return (

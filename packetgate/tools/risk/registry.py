@@ -78,7 +78,7 @@ class KnownServer(BaseModel):
     tools: dict[str, ToolLabel]
 
     def covers(self, launched: "LaunchedPackage", reported_version: str) -> bool:
-        """Return whether the entry holds for a launched server.
+        """Return whether the entry applies to a launched server.
 
         A pinned version decides, otherwise the version that the server reports. If the labelled server did not report
         its package's version, the reported version says nothing.
@@ -167,7 +167,8 @@ def load_registry() -> Registry:
 
 
 def requested_launch(command: Sequence[str]) -> PackageLaunch | None:
-    """Return what a command line asks a package launcher for; None for another command or an unknown option."""
+    """Return the package that a command line requests from a launcher; None for another command or an unknown
+    option."""
     if [word.casefold() for word in command[:2]] in (["cmd", "/c"], ["cmd.exe", "/c"]):
         command = command[2:]
     program, _, suffix = re.split(r"[/\\]", command[0] if command else "")[-1].partition(".")

@@ -184,7 +184,7 @@ class ToolSpec:
     def digest(self) -> str:
         """Digest of its server, its definition by the server, and all else by which the gate judges a call.
 
-        An approval, and what was found out about a call, is valid only for this digest.
+        An approval, and the result of checks of a call, is valid only for this digest.
         """
         full, input_schema = self.server_texts or (self.full, self.input_schema)
         judged = {one.name: getattr(self, one.name) for one in fields(self) if one.compare}

@@ -93,7 +93,7 @@ def plain_text(text: str) -> str:
 
 
 def fold_text(text: str) -> str:
-    """Return a text as it is compared: plain (see `plain_text`) and in lower case."""
+    """Return a text in its form for comparison: plain (see `plain_text`) and in lower case."""
     return plain_text(text).lower()
 
 
@@ -111,7 +111,7 @@ def find_words(text: str, words: str, start: int = 0) -> int:
 
 
 def phrases_in(words: str) -> Iterator[str]:
-    """Yield the phrases of a text: three words in a row of which at least two are not stop words."""
+    """Yield the phrases of a text: three consecutive words, of which at least two are not stop words."""
     spans = [match.span() for match in _WORD.finditer(words)][:_MAX_WORDS]
     for first, last in zip(spans, spans[_PHRASE_WORDS - 1 :], strict=False):
         phrase = words[first[0] : last[1]]

@@ -46,7 +46,7 @@ class Confinement:
     """A writable folder that is removed afterwards."""
 
     def __post_init__(self) -> None:
-        """Replace `..` and links, by which a folder would stand beside what is hidden in it. Blocking."""
+        """Resolve `..` and links, through which a hidden folder could be reached. Blocking."""
         real = [path.resolve() for path in (*self.reads, *self.writes)]
         for name in ("reads", "writes"):
             paths: tuple[Path, ...] = getattr(self, name)

@@ -68,7 +68,7 @@ def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
         TERM and TMPDIR. Where the system offers a sandbox, it can change nothing outside the working folder and has no
         network; a dry run says which one there is. Without one, files and network are open to it as to the user.
         Returns its exit status and output; a status other than 0, or the time-out, is an error that carries the
-        output. When it ends, whatever it started in the background ends with it. A dry run only says what would run.
+        output. When it ends, its background processes end too. A dry run only says what would run.
         """
         command = shlex.join(argv)
         if not argv[0].strip():

@@ -1,4 +1,4 @@
-"""Limit what a process and its descendants use together, without special permissions."""
+"""Limit the total resources of a process and its descendants, without special permissions."""
 
 import os
 import re

@@ -60,7 +60,7 @@ class EntryState:
     changed_ns: int = 0
 
     def is_like(self, other: "EntryState") -> bool:
-        """Whether kind and content are the same. Folders are alike whatever they hold."""
+        """Whether kind and content are the same. Folders are equal, even if their content differs."""
         return (self.kind, self.digest) == (other.kind, other.digest)
 
     @property

@@ -61,7 +61,7 @@ def passed_capabilities(declared: ClientCapabilities | None) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Caller:
-    """The client for which a call runs, and what it receives meanwhile."""
+    """The client for which a call runs, and the messages that it receives during the call."""
 
     client: object = None
     """The same object for all calls of one client."""
@@ -90,7 +90,7 @@ class RunningCall:
     """Why questions of the server were not answered, for the result."""
 
     def extend(self, *, anew: bool = False) -> None:
-        """Extend the time-out up to its limit, or start both anew. As long as the client is asked, there is none."""
+        """Extend the time-out up to its limit, or restart both. As long as the client is asked, there is none."""
         now = asyncio.get_running_loop().time()
         self.latest = now + MAX_TIMEOUTS * self.timeout_s if anew else self.latest
         with suppress(RuntimeError):  # the call has ended

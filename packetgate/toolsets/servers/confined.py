@@ -1,4 +1,4 @@
-"""Confine server processes: what a server of `mcp.json` may use, by its entry."""
+"""Confine server processes of `mcp.json` by their entries."""
 
 import os
 import re
@@ -149,7 +149,7 @@ def server_confinement(
     homes: Path,
     launch: ProvedLaunch | None = None,
 ) -> Confinement | None:
-    """Return what the process of a server may use, or None if it is not confined. Blocking.
+    """Return the access of a server's process, or None if it is not confined. Blocking.
 
     The server sees a home folder of its own, below `homes`, which is kept for the same command. Unless its entry says
     `read-only`, it may change its working folder, and the folders and files that its entry names, but no programs.

@@ -339,7 +339,8 @@ class Connection(Server):
     async def _on_log(self, message: LoggingMessageNotificationParams) -> None:
         """Pass a log message on to the client that calls the server, or to the only client that has called it.
 
-        A message may contain data of a call. It does not say which, so with calls of several clients nobody gets it.
+        A message may contain data of a call. It does not name the call, so with calls of several clients no client
+        receives it.
         """
         callers = {id(call.caller.client): call.caller for call in self._calls} or self._callers
         pass_log = next(iter(callers.values())).pass_log if len(callers) == 1 else None
@@ -490,7 +491,7 @@ class Connection(Server):
         }
 
     async def _hints(self, client: Client[Any], tool: str, params: dict[str, Any]) -> CallHints | None:
-        """Return what the server says about a call before it runs; None if it says nothing usable in time."""
+        """Return the server's hints on a call before it runs; None without a usable answer in time."""
         request = ResolveToolRequest(params=ResolveToolParams(name=tool, arguments=params))
         trusted = self._config.entry.get("trusted") is True
         try:

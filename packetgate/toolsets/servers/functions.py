@@ -54,7 +54,7 @@ class _Marked(str):
 class FunctionServer(Server):
     """A server whose tools are functions. The hints in their metadata are trusted.
 
-    LangGraph's `ToolNode` runs them, with what it injects. The state that they get is the packet, as a dict.
+    LangGraph's `ToolNode` runs them, with injected arguments. The state that they get is the packet, as a dict.
     """
 
     def __init__(

@@ -71,7 +71,8 @@ class BuiltinServer(Server):
         self._tools = {tool.name: tool for tool in tools}
 
     def limit_to_reads(self) -> Self:
-        """Remove all tools except reads, offer these only beside a server that takes paths, and return the server."""
+        """Remove all tools except reads, offer these only if another server has path arguments, and return the
+        server."""
         self._tools = {name: tool for name, tool in self._tools.items() if tool.risk is Risk.READ}
         self.requires_path_server = True
         return self

@@ -13,7 +13,7 @@ from packetgate.tools.spec.tool_spec import digest_of
 
 @dataclass(frozen=True)
 class ListedTools:
-    """The tools of a server as it lists them, and what it says of itself."""
+    """The tools of a server as it lists them, and its description of itself."""
 
     tools: list[dict[str, Any]] = field(default_factory=list)
     """Usable definitions, unchanged."""
@@ -23,7 +23,7 @@ class ListedTools:
 
 @dataclass(frozen=True)
 class ListMemory:
-    """Stores the `ListedTools` of each server in a file of its own in `folder`, for its name and entry."""
+    """Stores the `ListedTools` of each server in a separate file in `folder`, for its name and entry."""
 
     folder: Path
 
@@ -31,13 +31,13 @@ class ListMemory:
         return self.folder / f"{server}-{digest_of([dict(entry), str(Path.cwd())])[:12]}.json"
 
     def load(self, server: str, entry: Mapping[str, Any]) -> ListedTools:
-        """Return what a server with this entry listed last; empty if it never did. Blocking."""
+        """Return the last list of a server with this entry; empty if there is none. Blocking."""
         with suppress(OSError, ValueError, TypeError, RecursionError):
             return ListedTools(**json.loads(self._path(server, entry).read_bytes()))
         return ListedTools()
 
     def save(self, server: str, entry: Mapping[str, Any], listed: ListedTools) -> None:
-        """Store what a server listed. A file that cannot be written is left out. Blocking."""
+        """Store the list of a server. A file that cannot be written is left out. Blocking."""
         if self.load(server, entry) == listed:
             return
         path = self._path(server, entry)

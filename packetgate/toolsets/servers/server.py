@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class ClientAbilities:
-    """What servers with one session for all clients are told about the clients, when the session opens."""
+    """The clients' capabilities for servers with one session for all clients, when the session opens."""
 
     passed: dict[str, Any] = field(default_factory=dict)
     """The capabilities that pass, as MCP writes them."""

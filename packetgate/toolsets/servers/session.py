@@ -91,7 +91,7 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
         return {**answer, "tools": tools}
 
     def _with_capabilities(self, method: str, params: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """Return parameters with what the client of the handshake or call can do."""
+        """Return parameters with the capabilities of the client of the handshake or call."""
         meta, passed, key = (
             (params or {}).get("_meta") or {},
             current_caller().capabilities,
