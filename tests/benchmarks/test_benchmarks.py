@@ -1,6 +1,7 @@
 """The benchmarks run and print ratios. No test checks the size of a ratio, because it depends on the machine."""
 
 import json
+import shutil
 
 import pytest
 
@@ -43,7 +44,8 @@ def test_each_kind_of_start_is_measured() -> None:
 def test_calls_are_measured_and_missing_libraries_are_reported(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("benchmarks.environment.shutil.which", lambda *_, **__: None)
+    which = shutil.which
+    monkeypatch.setattr(shutil, "which", lambda name, **options: None if name == "uv" else which(name, **options))
     monkeypatch.setattr(calls, "AT_ONCE", {2: "two calls"})
     ratios = list(calls.measure(1))
     assert [(one.name, one.beside) for one in ratios] == [

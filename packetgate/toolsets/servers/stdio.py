@@ -120,11 +120,10 @@ class LoggedTransport(ClientTransport):
         prefix, env, inherited = list[str](), self._env, list[int]()
         received, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         writing, sent = anyio.create_memory_object_stream[SessionMessage](0)
-        program = self.start.command[0]
-        in_folder = os.path.join(self.start.folder or ".", program) if os.sep in program else program  # noqa: PTH118 - keeps `./`
-        self.is_missing = shutil.which(in_folder, path=self._env.get("PATH")) is None
-        self.stop_reason = f"the program {program!r} is not installed, or not on PATH" if self.is_missing else ""
+        self.is_missing = not await anyio.to_thread.run_sync(self._has_program)
+        self.stop_reason = ""
         if self.is_missing:
+            self.stop_reason = f"the program {self.start.command[0]!r} is not installed, or not on PATH"
             raise FileNotFoundError(self.stop_reason)
         async with AsyncExitStack() as stack:
             if (confinement := self.start.confinement) is not None:
@@ -158,6 +157,11 @@ class LoggedTransport(ClientTransport):
                         if wrapper is not None:
                             await anyio.to_thread.run_sync(self._tell_left, wrapper)
                     tasks.cancel_scope.cancel()
+
+    def _has_program(self) -> bool:
+        program, folder = self.start.command[0], self.start.folder or "."
+        in_folder = os.path.join(folder, program) if os.sep in program else program  # noqa: PTH118 - keeps `./`
+        return shutil.which(in_folder, path=self._env.get("PATH")) is not None
 
     @contextmanager
     def _wrapper(self, confinement: Confinement) -> Iterator[Wrapper]:
