@@ -1,6 +1,6 @@
 """End this process and its child processes on signals.
 
-End the process on Ctrl-C and SIGTERM, as soon as an open session has stopped. Where Ctrl-C stops
+Ctrl-C and SIGTERM end the process as soon as an open session has stopped. Where Ctrl-C stops
 only a turn, as in a chat, SIGTERM ends the process. This module is imported first, so it imports little.
 """
 

@@ -201,9 +201,8 @@ class Gate:
         """Return the proposal after its approved calls have run, concurrently and each once.
 
         The data on which a verdict depends are verified first. A call whose earlier run has no recorded end waits for
-        an answer
-        instead; `ask` asks about it. A call that its tool paused runs alone, so that no other call can take the answer
-        that it waits for; the others stay approved.
+        an answer instead; `ask` asks about it. A call that its tool paused runs alone, so that no other call can take
+        the answer that it waits for; the others stay approved.
 
         Raises:
             PausedCallError: a tool interrupts its call. The other calls have ended.

@@ -26,8 +26,7 @@ class ModelChoice:
 
     @property
     def choices(self) -> dict[str, str]:
-        """Maps each label to a model name; that of the settings is empty. The first is used until an owner changes the
-        model."""
+        """Maps each label to a model name, empty for the settings' model. The first one is used until a change."""
         return self._own | self._live.config.models
 
     @property

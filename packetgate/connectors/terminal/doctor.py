@@ -38,6 +38,7 @@ from packetgate.toolsets.builtin.sandbox import Sandbox
 from packetgate.toolsets.servers.config import load_config, placeholders
 from packetgate.toolsets.servers.confined import NOT_SANDBOXED, SANDBOX_ERRORS, SANDBOX_HINT, sandbox_problem
 from packetgate.toolsets.servers.oauth import login_states
+from packetgate.toolsets.servers.stdio import NOT_INSTALLED
 
 MAX_LINE = 300
 """Longest line of a server's output that is shown, in characters."""
@@ -207,7 +208,7 @@ def _server(server: ServerHealth, entry: Mapping[str, Any], rights: str, log: Pa
         text = f"{problem or counted(server.tools, 'tool')}{f'; {NOT_SANDBOXED}' if is_free else ''}"
         return Finding("note" if problem else "ok", server.name, text, more=rights)
     if isinstance(command, str) and "${" not in command and shutil.which(command) is None:
-        return Finding("bad", server.name, f"the program {command!r} is not installed, or not on PATH", more=problem)
+        return Finding("bad", server.name, NOT_INSTALLED.format(command), more=problem)
     output = log.read_text(errors="replace") if command and server.state == "failed" and log.is_file() else ""
     lines = [line.strip() for line in output.splitlines() if line.strip() and not _NO_REASON.search(line)]
     if not lines:

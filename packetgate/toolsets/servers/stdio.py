@@ -31,6 +31,7 @@ from packetgate.toolsets.servers.messages import MAX_MESSAGE_BYTES, message_to_j
 
 MAX_LOG_BYTES = 1_000_000
 """Size of a log at which its older half is deleted, in bytes."""
+NOT_INSTALLED = "the program {!r} is not installed, or not on PATH"
 _GRACE_S = 2.0
 """Longest wait for a server to exit after its input is closed, and again after SIGTERM, in seconds."""
 
@@ -123,7 +124,7 @@ class LoggedTransport(ClientTransport):
         self.is_missing = not await anyio.to_thread.run_sync(self._has_program)
         self.stop_reason = ""
         if self.is_missing:
-            self.stop_reason = f"the program {self.start.command[0]!r} is not installed, or not on PATH"
+            self.stop_reason = NOT_INSTALLED.format(self.start.command[0])
             raise FileNotFoundError(self.stop_reason)
         async with AsyncExitStack() as stack:
             if (confinement := self.start.confinement) is not None:
