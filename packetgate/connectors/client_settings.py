@@ -115,8 +115,8 @@ class SettingsFile:
             text.encode()  # half a surrogate pair cannot be
         except (ValueError, RecursionError) as error:
             raise ConfigError(
-                f"{self.path}: cannot be changed without loss, as of comments in JSON: nothing was changed; edit it by "
-                "hand: `packetgate proxy --install CLIENT --print` shows the entry"
+                f"{self.path}: cannot be changed without losing data, such as comments: nothing was changed; edit it "
+                "by hand: `packetgate proxy --install CLIENT --print` shows the entry"
             ) from error
         return f"{text}\n"
 

@@ -22,9 +22,9 @@ _CORE = {
         "terminal.model",
         "Download a GGUF model from the Hugging Face hub, set it in packetgate.toml, and try it.",
     ),
-    "ask": ("terminal.turns", "Run one turn: print the answer, and what was called."),
+    "ask": ("terminal.turns", "Run one turn: print the answer and its calls."),
     "answer": ("terminal.turns", "Answer a session's open question, or continue an interrupted turn."),
-    "chat": ("terminal.chat", "Run turn after turn."),
+    "chat": ("terminal.chat", "Chat in this terminal."),
     "undo": (
         "terminal.turns",
         "Undo the last change that a built-in tool made below this folder, or the named change.",
@@ -32,10 +32,10 @@ _CORE = {
     "tools": ("terminal.reports", "List the tools with risk, category and description."),
     "policy": ("terminal.reports", "List the policy rules, remembered answers, and labels of the proxy's clients."),
     "settings": ("terminal.reports", "Show the settings of a run and the options of models, with their sources."),
-    "doctor": ("terminal.doctor", "Check what is configured, what answers, and what is missing."),
+    "doctor": ("terminal.doctor", "Check the configuration, models, servers and programs."),
     "login": ("terminal.login", "Log in to a server over OAuth, and store the login."),
     "logout": ("terminal.login", "Delete the stored login to a server."),
-    "audit": ("terminal.audit", "Show the journal: who asked, what was proposed, approved and run, with what result."),
+    "audit": ("terminal.audit", "Show the journal: requests, proposed calls, approvals and results."),
     "trace": ("trace", "Show a past packet's trace."),
     "studio": ("studio", "Serve the graph to LangGraph Studio and to chat front ends, until stopped."),
     "proxy": ("proxy.command", "Serve all configured MCP servers as one, with the tools that fit the client's task."),
@@ -102,4 +102,4 @@ def packetgate(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """A tool router: every request is a typed packet that passes a reviewed gate before an MCP tool may run."""
+    """Use MCP tools with any chat model: Packetgate reviews each call, and asks before anything changes."""

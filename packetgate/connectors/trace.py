@@ -24,7 +24,7 @@ _OPENING = {START, "open_packet"}
 
 async def trace(
     packet: Annotated[
-        str, typer.Argument(help="A packet id or its first 8 characters; or `last`, also if it still waits.")
+        str, typer.Argument(help="A packet id or its first 8 characters, or `last` for the last packet.")
     ] = LAST,
     session: Annotated[str | None, typer.Option("--session", "-s", help="Search only this session.")] = None,
     as_json: AsJson = False,

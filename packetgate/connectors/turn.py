@@ -156,7 +156,7 @@ async def run_turn(
             yield Asked({**before.question, "problem": NOT_SHOWN}, before.packet)
             return
         if isinstance(turn, Say) and turn.follows and turn.follows != before.packet.header.packet_id:
-            raise SessionError("the session has a newer turn than the message follows: send the message again")
+            raise SessionError("another turn ended after this message was written: send the message again")
         graph_input, decided, ended_id = run_input(turn, before, session), False, ""
         async with aclosing(sessions.stream(graph_input, session, context)) as stream:
             async for event in stream:

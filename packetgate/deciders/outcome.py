@@ -13,7 +13,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import repair_and_validate, validate_call
 
 ALL_TOOLS = "*"  # a name that stands for all tools in a `describe` selection
-REPEATED = "the same call was already made, asked about or denied, so it is not repeated"
+REPEATED = "the same call already ran, waits for approval or was denied, so it is not repeated"
 MAX_CLARIFICATIONS = 2
 MAX_DESCRIBE_ROUNDS = 2
 MAX_SUGGESTIONS = 5

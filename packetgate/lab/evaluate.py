@@ -42,7 +42,7 @@ async def evaluate(
     limit: Annotated[int | None, typer.Option("--cases", min=1, help="Maximum number of cases of each kind.")] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Measure a model on eighty cases: its strengths, its confidence and fitting settings.
+    """Measure a model on eighty cases: its strengths, its confidence and suitable settings.
 
     No tool runs. Each result is stored, so that the same command continues an interrupted evaluation. After all cases,
     the gate adjusts this model's confidence by the results.

@@ -128,9 +128,9 @@ class Model:
         """
         self._chats = chat_models_in(chat)
         if not all(isinstance(one, BaseChatModel) or _is_configurable_model(one) for one in self._chats):
-            raise InputError(f"{type(chat).__name__} is not a chat model: give the model without what comes after it")
+            raise InputError(f"{type(chat).__name__} is not a chat model: pass the model without the steps after it")
         if has_bound_tools(chat):
-            raise InputError(f"{model_label(chat)} has its own tools bound: give the model without them")
+            raise InputError(f"{model_label(chat)} has its own tools bound: pass the model without bound tools")
         self.chat: Any = chat
         self.options = options or ModelOptions()
         self.thoughts = Thoughts(self.options.thinking_budget)

@@ -265,7 +265,7 @@ def limited_request(chat: object, *, streamed: bool = False, double_timeout: boo
             yield None
         return
     if _skipped.get(_turn.get(), set()) & {label, where}:
-        raise NotAskedError(f"{label} was not asked again in this turn")
+        raise NotAskedError(f"{label} failed in this turn, so it was not called again")
     longest = max(timeout * (2 if double_timeout else 1), STREAM_S if streamed else 0)
     try:
         with _record_request():

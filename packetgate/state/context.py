@@ -50,7 +50,7 @@ class RoutingContext(BaseModel):
     allow_write_tools: bool = Field(default=False, description="Allow tools that change things, after approval.")
     allow_execute_tools: bool = Field(default=False, description="Allow tools that execute commands, after approval.")
     on_low_confidence: Literal["ask", "skip"] = Field(
-        default="ask", description="Whether a call below the threshold is asked about or skipped."
+        default="ask", description="Whether a call below the threshold needs approval or is skipped."
     )
     ask_timeout_s: float = Field(
         default=86_400.0,

@@ -42,7 +42,7 @@ async def test_an_absent_endpoint_is_asked_once_a_turn(case: Case, scripted_open
         if case.again:
             assert (await ask_tools(model)).text == GOOD
         else:
-            with pytest.raises(NotAskedError, match="was not asked again in this turn"):
+            with pytest.raises(NotAskedError, match="failed in this turn, so it was not called again"):
                 await ask_tools(model)
     scripted_openai.script(GOOD)
     with one_turn(new_id()):

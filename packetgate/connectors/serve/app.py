@@ -234,7 +234,7 @@ def _event_for(answer: AnswerFormat, piece: Piece) -> str:
         case str():
             return answer.piece(piece) if piece else ""
         case None:
-            return ": the turn goes on\n\n"
+            return ": the turn continues\n\n"
     return answer.end(piece)
 
 

@@ -74,7 +74,7 @@ class IncomingRequest:
 
 
 Piece = str | None | AnswerEnd
-"""A piece of the answer; None while the turn goes on without new text; the end."""
+"""A piece of the answer; None while the turn continues without new text; the end."""
 
 
 class ChatConversations:

@@ -23,9 +23,9 @@ async def audit(
     session: Annotated[str | None, typer.Option("--session", "-s", help="Only this session's entries.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Export the entries as JSON lines, as stored.")] = False,
 ) -> int:
-    """Show the journal: who asked, what was proposed, approved and run, with what result.
+    """Show the journal: requests, proposed calls, approvals and results.
 
-    The journal holds all turns of this machine's database.
+    The journal contains all turns of the configured database.
     """
     settings = settings_from()
     if not settings.has_database:

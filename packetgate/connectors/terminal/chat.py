@@ -75,7 +75,7 @@ async def chat(
     overrides: Set = None,
     show_trace: Trace = False,
 ) -> int:
-    """Run turn after turn.
+    """Chat in this terminal.
 
     Ctrl-C stops a turn, /quit or Ctrl-D leaves, /help lists the commands.
     """

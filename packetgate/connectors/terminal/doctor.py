@@ -1,4 +1,4 @@
-"""`packetgate doctor`: check what is configured, what answers, and what is missing."""
+"""`packetgate doctor`: check the configuration, models, servers and programs."""
 
 import asyncio
 import json
@@ -83,9 +83,9 @@ async def doctor(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show all findings in full.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Check what is configured, what answers, and what is missing.
+    """Check the configuration, models, servers and programs.
 
-    What is wrong comes first, with its fix. Exit status 1 means that something is missing.
+    Problems are listed first, with their fixes. Exit status 1 means that something is missing.
     """
     settings = settings_from(mcp_config=mcp_config, lite=lite, prime=prime)
     findings: list[Finding] = []

@@ -49,7 +49,7 @@ async def tools(
         str | None, typer.Argument(help="Show only this tool, in full, or those of this server or category.")
     ] = None,
     mcp_config: McpConfigPath = None,
-    forget: Annotated[bool, typer.Option("--forget", help="Delete what was learned from confirmed calls.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Delete the uses that the ranking learned.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """List the tools with risk, category and description."""
@@ -135,7 +135,7 @@ async def policy(
     revoke: Annotated[str | None, typer.Option("--revoke", help="Revoke a remembered answer by its id.")] = None,
     clear_labels: Annotated[
         str | None,
-        typer.Option("--clear-labels", help="Forget the labels of this proxy client: its conversation begins anew."),
+        typer.Option("--clear-labels", help="Delete the labels of a proxy client that began a new conversation."),
     ] = None,
     confirm: Annotated[
         Path | None, typer.Option("--confirm", help="Use a settings file that confined programs may have written.")
@@ -195,7 +195,7 @@ async def settings(
 ) -> int:
     """Show the settings of a run and the options of models, with their sources.
 
-    A source is an option, a variable or a file. With the options of another command, it shows what would apply there.
+    A source is an option, a variable or a file. With another command's options, it shows the settings of that command.
     """
     process_settings = settings_from(lite=lite, prime=prime)
     run_settings = run_settings_from(process_settings, overrides, allow_writes, allow_commands)

@@ -79,7 +79,7 @@ async def ask(
     overrides: Set = None,
     show_trace: Trace = False,
 ) -> int:
-    """Run one turn: print the answer, and what was called.
+    """Run one turn: print the answer and its calls.
 
     Exit status 3 means that the turn waits for your answer, and 1 that a tool failed.
     """
@@ -114,8 +114,8 @@ async def answer(
     edit: Annotated[
         str | None,
         typer.Option(
-            help="Approve with these new values of arguments, as a JSON object; the other arguments stay. For several "
-            "calls, a list of objects or words."
+            help="Approve with these new values of arguments, as a JSON object; other arguments keep their values. "
+            "For several calls, a list of objects or words."
         ),
     ] = None,
     question: Annotated[
@@ -211,7 +211,7 @@ async def undo(
 ) -> int:
     """Undo the last change that a built-in tool made below this folder, or the named change.
 
-    The undo is a write: without --allow-writes it is a dry run, and it asks before it runs.
+    The undo is a write: without --allow-writes it is a dry run; with it, it needs approval.
     """
     settings = settings_from()
     root = str(settings.root.expanduser().resolve())

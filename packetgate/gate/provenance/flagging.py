@@ -146,7 +146,7 @@ def _unrequested_reason(spec: ToolSpec, sources: SourceTexts, change: WorkspaceC
     holder = sources.labels.get(FlowLabel.UNTRUSTED)
     if change or holder is None or not sources.destinations.folded:
         return None
-    why = "your message does not clearly ask for this action, and the session holds text of third parties"
+    why = "your message does not clearly ask for this action, and the session contains text of third parties"
     return FlagReason(f"{why} (from {holder})")
 
 
@@ -426,7 +426,7 @@ def _carried_reason(value: _Value, spec: ToolSpec, sources: SourceTexts) -> Flag
 
 def _labels_text(sources: SourceTexts) -> str:
     held = " and ".join(f"{label.meaning} (from {source})" for label, source in sources.labels.items())
-    return f"the session holds {held}"
+    return f"the session contains {held}"
 
 
 def _first_place(text: str, sources: SourceTexts) -> TextPlace | None:

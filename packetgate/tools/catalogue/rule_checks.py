@@ -1,4 +1,4 @@
-"""Find policy rules that can never hold."""
+"""Find policy rules without effect."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -23,12 +23,12 @@ def rule_problems(rules: Sequence[Rule], catalogue: Mapping[str, ToolSpec]) -> I
             name for name, one in rule.arguments.items() if name not in known and (one != ANYTHING or not allows)
         ]
         if unknown and tools[number]:
-            effect = "can never hold" if allows else "holds whatever its value"
+            effect = "has no effect" if allows else "matches any value"
             yield f"{label} {effect}: no tool of the rule has the argument {unknown[0]!r}"
             continue
         for other, stricter in enumerate(rules):
             if tools[number] and tools[number].keys() <= tools[other].keys() and _covers(stricter, rule):
-                yield f"{label} can never hold: policy.rules.{other} is stricter and covers it"
+                yield f"{label} has no effect: policy.rules.{other} is stricter and covers it"
                 break
 
 

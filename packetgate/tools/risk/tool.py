@@ -146,7 +146,7 @@ def unconfirmed_reads_note(specs: Sequence[ToolSpec]) -> tuple[str, str]:
     count = (
         f"tools that look like reads but count as writes, because nothing confirms that they only read: {len(specs)}"
     )
-    note = f"{count} ({names}{more}); each is asked about at its first use"
+    note = f"{count} ({names}{more}); each needs approval at its first use"
     return note, f"if they only read, {', or '.join(fixes)}"
 
 

@@ -98,7 +98,7 @@ def _json5(text: str) -> Any:
 def _python(text: str) -> Any:
     kinds = [one.type for one in tokenize.generate_tokens(io.StringIO(text).readline)]
     if (tokenize.STRING, tokenize.STRING) in pairwise(kinds):
-        raise ValueError("two texts stand side by side")
+        raise ValueError("two strings follow each other")
     tree = ast.parse(text, mode="eval")
     for node in ast.walk(tree):
         if isinstance(node, ast.Dict):

@@ -110,7 +110,7 @@ class FileOperations:
         return "" if self.state_of(path).is_storable else f"this cannot be undone: {TOO_LARGE}"
 
     def state_of(self, path: Path) -> EntryState:
-        """Return the kind of entry at a path. Links are not followed."""
+        """Return the state of the entry at a path. Links are not followed."""
         try:
             with self._root.folder(path.parent) as folder:
                 return _state_in(path.name, folder)

@@ -84,7 +84,7 @@ def _check_url(url: str) -> str:
 
 def _check_forwarded(header: str) -> str:
     if not _HEADER_NAME.fullmatch(header) or header.lower().startswith("mcp-") or header.lower() in _TRANSPORT_HEADERS:
-        raise ValueError(f"{header[:60]!a} cannot be passed on")
+        raise ValueError(f"{header[:60]!a} cannot be forwarded")
     return header
 
 

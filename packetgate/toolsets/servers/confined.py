@@ -24,7 +24,7 @@ from packetgate.toolsets.servers.launch import (
 
 SWITCH_OFF = '"sandbox": "off" in its entry switches that off'
 NO_SANDBOX = (
-    "NO SANDBOX works on this machine: servers, and programs of ai.execute, can do whatever you can; install "
+    "NO SANDBOX works on this machine: servers, and programs of ai.execute, can do everything that you can; install "
     'bubblewrap, or set sandbox = "off" in packetgate.toml to accept that'
 )
 NOT_SANDBOXED = "not sandboxed, so it can use what you can"

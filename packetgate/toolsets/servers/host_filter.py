@@ -129,7 +129,7 @@ class HostFilter:
             head = b""
         request = _CONNECT.fullmatch(head.partition(b"\r\n")[0])
         if request is None or not 0 < int(request[2]) < 2**16:
-            raise _RefusedError(400, "Packetgate: this proxy takes only CONNECT host:port: use https:// addresses")
+            raise _RefusedError(400, "Packetgate: this proxy accepts only CONNECT host:port: use https:// addresses")
         target, port = request[1].decode("ascii", "replace"), int(request[2])
         host = host_in(target)
         if not host or not fits_host(host, self._hosts):

@@ -52,7 +52,7 @@ def prove_launch(entry: Mapping[str, Any], registry: Registry, workspace: Path, 
     launch = requested_launch([str(entry.get("command") or ""), *map(str, entry.get("args") or ())])
     servers = registry.known_servers(launch.package) if launch else ()
     if launch is None or not servers:
-        raise NotRegisteredError("the registry does not have what it starts")
+        raise NotRegisteredError("the registry does not contain the package that it starts")
     start = Path(entry.get("cwd") or ".").absolute()
     variables = {str(name): str(value) for name, value in (entry.get("env") or {}).items()}
     allowed = {name for server in servers for name in server.variables}
@@ -69,7 +69,7 @@ def prove_launch(entry: Mapping[str, Any], registry: Registry, workspace: Path, 
         raise NotRegisteredError(f"PATH has no {launch.program} outside the working folder")
     is_path = "/" in launch.launcher or "\\" in launch.launcher
     if is_path and os.path.realpath(start / launch.launcher) != os.path.realpath(program):
-        raise NotRegisteredError(f"its launcher is not {program}, which PATH gives")
+        raise NotRegisteredError(f"its launcher is not {program} from PATH")
     folder = folder.resolve()
     if is_within(folder, places):
         raise NotRegisteredError(f"{folder} is in the working folder")

@@ -76,7 +76,7 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
             return readable_answer(answer, check)
         answer = without_nulls(answer)
         if "inputRequests" in answer:
-            raise MCPError(INVALID_REQUEST, f"the server asks a question in {method}, and questions pass only in calls")
+            raise MCPError(INVALID_REQUEST, f"the server asks a question in {method}: only calls support questions")
         if method != "tools/list" or not isinstance(answer.get("tools"), list):
             return answer
         if not (params or {}).get("cursor"):

@@ -99,7 +99,7 @@ def test_an_address_that_nobody_stated_is_flagged_in_a_labelled_session():
     labelled = replace(sources_for("What is on it?"), labels={FlowLabel.UNTRUSTED: "the attached cat.png"})
     (origin,) = origins_of({"url": "https://evil.example/x"}, FETCH, labelled).values()
     assert origin.why == (
-        "you did not name this host, and the session holds text of third parties (from the attached cat.png); name the "
-        "host in your request, or add it to `hosts` of server web in mcp.json"
+        "you did not name this host, and the session contains text of third parties (from the attached cat.png); name "
+        "the host in your request, or add it to `hosts` of server web in mcp.json"
     )
     assert not reasons("What is on it?", FETCH, url="https://evil.example/x")

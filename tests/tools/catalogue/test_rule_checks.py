@@ -1,4 +1,4 @@
-"""Policy rules that can never hold."""
+"""Policy rules without effect."""
 
 import pytest
 from support.tool_specs import a_tool
@@ -28,7 +28,7 @@ def rule(effect: str, tool: str = "bank.pay", **arguments: str) -> Rule:
     ("one", "why"),
     [
         (rule("allow", note="x"), "no tool of the rule has the argument 'note'"),
-        (rule("deny", note="x"), "holds whatever its value: no tool of the rule has the argument 'note'"),
+        (rule("deny", note="x"), "matches any value: no tool of the rule has the argument 'note'"),
     ],
 )
 def test_a_rule_that_can_never_hold_is_named(one: Rule, why: str):
