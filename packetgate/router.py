@@ -81,7 +81,8 @@ STAGES = {"intent", "selector", "reviewer", "responder"}
 
 @dataclass(frozen=True, repr=False)
 class Question:
-    """The open question of a turn. It asks for approval of calls, for a value that a call needs, or a tool asks it.
+    """The open question of a turn. It asks for approval of calls or for a missing value, or it is the question of a
+    tool.
 
     Examples:
         >>> def cancel_order(order: str) -> str:

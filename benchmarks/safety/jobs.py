@@ -99,7 +99,7 @@ class Job:
     async def _adapted(
         self, agent: Arena, place: Dojo, users: Sequence[str], pairs: Sequence[tuple[str, str]], variant: Variant
     ) -> list[Outcome]:
-        """Play a share of the pairs that the variant fits."""
+        """Run a share of the pairs to which the variant applies."""
         count, outcomes = max(1, round(len(pairs) * self.share)), []
         for policy in policies_of(variant):
             for user in users if policy.remembers else ():

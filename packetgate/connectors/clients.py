@@ -35,7 +35,7 @@ class ClientTable(ConfigTable):
 
 
 class Clients(ConfigTable):
-    """A table of `packetgate.toml` that holds clients: `[serve]` or `[proxy]`."""
+    """A table of `packetgate.toml` with clients: `[serve]` or `[proxy]`."""
 
     clients: dict[NonEmpty, ClientTable] = {}
 
@@ -50,7 +50,7 @@ class Clients(ConfigTable):
         return base.model_copy(update=settings)
 
     def tokens(self, table_name: str, variable: str = "") -> dict[str, str]:
-        """Return client names by token; `variable` holds the token of `local`. Raise ConfigError for a weak token."""
+        """Return client names by token; `variable` is the token of `local`. Raise ConfigError for a weak token."""
         known: dict[str, str] = {}
         for name, table in self.clients.items():
             if table.token is None:

@@ -1,7 +1,7 @@
 """Answers that another process records: the process that asked runs them, on its own servers.
 
-A process that stays, such as the proxy, holds a lease while it lives, and records the lease's name with each question
-that it asks. `packetgate answer` then only records the answer, once. While a question is open, the process that asked
+A process that keeps running, such as the proxy, holds a lease, and records the lease's name with each question that it
+asks. `packetgate answer` then only records the answer, once. While a question is open, the process that asked
 looks for answers several times a second, and continues the turn.
 """
 
@@ -124,7 +124,7 @@ class RecordedAnswers:
         return asked is not None and asked.run is not None
 
     async def wait_until_idle(self, timeout_s: float) -> None:
-        """Wait until no answer runs, at most so long."""
+        """Wait until no answer runs, or for at most this time."""
         if running := [asked.run for asked in self._questions.values() if asked.run]:
             await asyncio.wait(running, timeout=timeout_s)
 
@@ -195,7 +195,7 @@ class TurnOwner:
 
 
 async def turn_owner(state: SessionState, sessions: Sessions, journal: Journal) -> TurnOwner | None:
-    """Return the process that asked a turn's last question; None if that process did not stay for the answer."""
+    """Return the process that asked a turn's last question; None if that process has ended."""
     answered = [approval.question_id for approval in state.packet.governance.approvals]
     question_id = str(state.question["question_id"]) if state.question else next(reversed(answered), "")
     rows = await journal.call_entries("", question_id) if question_id else ()

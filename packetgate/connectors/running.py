@@ -73,7 +73,7 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 def _end_start() -> None:
-    """Collect garbage often from now on, which is quick without the modules and tools that stay until the end."""
+    """Collect garbage often from now on. This is fast, because modules and tools that are never freed are excluded."""
     gc.collect(1)
     gc.freeze()
     gc.set_threshold(10_000)

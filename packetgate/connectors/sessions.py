@@ -56,7 +56,7 @@ class AnswerPiece:
 
 
 class ShownText:
-    """The text of a turn that its reader has seen. Text before a call stays; the answer is a paragraph after it."""
+    """The text of a turn that its reader has seen. Text before a call is kept; the answer is a paragraph after it."""
 
     def __init__(self, withdrawn: str) -> None:
         """`withdrawn`: a note between the beginning of an answer that broke off and the answer in its place."""

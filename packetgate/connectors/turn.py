@@ -98,7 +98,7 @@ class Finished:
 
     @property
     def exit_status(self) -> int:
-        """The exit status: 2 after a command that could not be read; 1 if a call of the last pass (may have) failed."""
+        """The exit status: 2 after an invalid command; 1 if a call of the last pass failed or may have failed."""
         if self.packet.content.typed_command is not None and self.packet.content.typed_command.is_error:
             return 2
         routing = self.packet.tool_routing
@@ -202,8 +202,8 @@ _EDIT = TypeAdapter[Any](dict[str, Any] | Annotated[list[dict[str, Any] | str], 
 def words_reply(words: str, question: dict[str, Any]) -> str | dict[str, Any]:
     """Return the reply of a message: its words; or after the word `edit`, the decisions with other arguments.
 
-    They are a JSON object of arguments, or for several calls a list of such objects and of words. Arguments that are
-    not named stay.
+    They are a JSON object of arguments, or for several calls a list of such objects and of words. Other arguments keep
+    their values.
 
     Raises:
         RequestError: what follows the word has another form.
@@ -231,7 +231,7 @@ def words_reply(words: str, question: dict[str, Any]) -> str | dict[str, Any]:
 def _resolved(turn: UserInput, state: SessionState) -> UserInput:
     """Return a message that decides the open question as a reply, and a reply to a closed question as a new request.
 
-    A mere decision never becomes a request.
+    A message with only a decision never becomes a request.
     """
     question = state.question
     if question is None:

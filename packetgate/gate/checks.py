@@ -1,4 +1,5 @@
-"""The gate's checks. Each looks at one call and the facts, and returns a verdict or None; the strictest verdict holds.
+"""The gate's checks. Each looks at one call and the facts, and returns a verdict or None; the strictest verdict
+applies.
 
 A check of your own is a function of the same form. `create_router` and `PacketgateMiddleware` take it as
 `checks=[...]`, and a plug-in names it in its `checks`:

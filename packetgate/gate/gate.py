@@ -74,7 +74,7 @@ Doubt = Callable[[ToolCall], Awaitable[CallReview | None]]
 
 
 class Gate:
-    """Decides calls, asks about them and runs them. What must outlast the process is in the journal.
+    """Decides calls, asks about them and runs them. Data that must outlast the process are in the journal.
 
     Examples:
         >>> from packetgate.gate.journal import MemoryJournal
@@ -178,7 +178,7 @@ class Gate:
         return proposal.asking(previews, question_id)
 
     async def answer(self, proposal: Proposal, reply: Any) -> Proposal:
-        """Return the proposal with the user's decisions. An answer counts once, in all processes.
+        """Return the proposal with the user's decisions. An answer is used only once, in all processes.
 
         Raises:
             RequestError: the reply cannot be read, or names another question or call.
@@ -201,8 +201,8 @@ class Gate:
         """Return the proposal after its approved calls have run, concurrently and each once.
 
         The data on which a verdict depends are verified first. A call whose earlier run has no recorded end waits for
-        an answer instead; `ask` asks about it. A call that its tool paused runs alone, so that no other call can take
-        the answer that it waits for; the others stay approved.
+        an answer instead; `ask` asks about it. A call that its tool paused runs alone, so that no other call can
+        receive its answer; the others stay approved.
 
         Raises:
             PausedCallError: a tool interrupts its call. The other calls have ended.

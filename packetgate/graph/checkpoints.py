@@ -96,7 +96,7 @@ async def _finish_before_cancelling(writing: Coroutine[Any, Any, _T]) -> _T:
 
 
 def check_journal(journal: Journal | None, checkpointer: object) -> None:
-    """Check that the journal lasts as long as the sessions.
+    """Check that the sessions do not outlast the journal.
 
     Raises:
         ConfigError: the sessions outlast the process, and the journal does not.

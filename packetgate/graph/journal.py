@@ -137,7 +137,7 @@ class DatabaseJournal(Journal):
         return not entries or await self._run_on_thread(self._append, entries)
 
     async def forget(self, session_id: str) -> None:
-        """Erase the details of a session's rows. The rows stay, with the keys of calls that ran."""
+        """Erase the details of a session's rows. The rows are kept, with the keys of calls that ran."""
         await self._run_on_thread(self._forget, session_id)
 
     async def call_entries(self, packet_id: str, call_id: str) -> tuple[RecordedEntry, ...]:

@@ -11,7 +11,8 @@ offered
 
 
 def private_folder(path: Path) -> None:
-    """Create a folder for its owner alone. Close an existing folder to others if it holds only Packetgate's files."""
+    """Create a folder for its owner alone. Restrict an existing folder to its owner if it contains only Packetgate's
+    files."""
     with suppress(OSError):  # the later write reports the error
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if all(any(entry.match(pattern) for pattern in _OWN_FILES) for entry in path.iterdir()):

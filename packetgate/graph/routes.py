@@ -58,7 +58,7 @@ def after_execution(packet: CognitionPacket) -> Literal["execute_tool", "ask_use
 
 
 def after_injection(packet: CognitionPacket) -> Literal["detect_intent", "respond"]:
-    """Answer with a result that is the answer; otherwise, go on with the results."""
+    """Answer if a result is the answer; otherwise, continue with the results."""
     return "respond" if packet.routing.direct_answer else "detect_intent"
 
 

@@ -114,7 +114,7 @@ class Settings(BaseSettings):
 
     @property
     def database(self) -> Path:
-        """The SQLite file that holds all sessions."""
+        """The SQLite file of all sessions."""
         return self.home / "packetgate.db"
 
     @property

@@ -162,7 +162,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> Modelled:
-        """Call the model with its list of tools; once more if it wrote only calls that cannot be read."""
+        """Call the model with its list of tools, and again if it wrote only calls that cannot be parsed."""
         listed, more = self._list.with_list(request, self._list.best(request))
         response, again = read_response(handler(listed), listed)
         if again is not None:
@@ -172,7 +172,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
     def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> Coroutine[Any, Any, Modelled]:
-        """Call the model with its list of tools; once more if it wrote only calls that cannot be read.
+        """Call the model with its list of tools, and again if it wrote only calls that cannot be parsed.
 
         This is no `async def`, because LangChain would run two functions of its tracer in threads for each call.
         """
@@ -329,7 +329,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         earlier: tuple[ToolCall, ...],
         labels: dict[str, str],
     ) -> Facts:
-        """Return the facts of a conversation, with its earlier calls and the labels that it holds."""
+        """Return the facts of a conversation, with its earlier calls and its labels."""
         prompt = next((one.text for one in reversed(messages) if is_user_message(one)), "")
         others = [message for message in messages if not isinstance(message, ToolMessage)]
         said = facts_of(CognitionPacket(content=Content(original_prompt=prompt), messages=others), catalogue)

@@ -79,7 +79,7 @@ class ToolList:
         return number > self.max_tools or bool(shown_names(request.state))
 
     def number_wanted(self, request: ModelRequest[Any]) -> int:
-        """Return how many tools are chosen for a request; 0 if the list stays as it is."""
+        """Return how many tools are chosen for a request; 0 if the list does not change."""
         shown = shown_names(request.state)
         if not self._selects(request):
             return 0
@@ -144,7 +144,7 @@ class ToolList:
         searches.
 
         A tool that was called without being on the list is put on it. Searches are answered here, because only the
-        request holds all tools of its thread.
+        request has all tools of its thread.
         """
         called, state = {call["name"] for call in _calls_in(response)}, cast("GatedState", request.state)
         update = dict[str, Any]()
@@ -188,7 +188,7 @@ class ToolList:
 
 
 class _Same(tuple[BaseTool, ...]):
-    """Tools as a key of a cache: two are equal if they hold the same objects."""
+    """Tools as a key of a cache: two keys are equal if they contain the same objects."""
 
     __slots__ = ()
 

@@ -63,11 +63,13 @@ class ModelKind(Protocol):
     """Whether such a model is a decision model: it answers typed questions, and writes no text."""
 
     def parse(self, prefix: str, name: str, role: Role, options: ModelOptions) -> ModelSetup:
-        """Return the setup of a role's model, without loading anything. Raise ModelError if it cannot be used."""
+        """Return the setup of a role's model, without loading anything. Raise ModelError if the model cannot be
+        used."""
         ...
 
     async def check(self, setup: ModelSetup) -> None:
-        """Check that the model is available, without loading it. Raise ModelError, which says what to do."""
+        """Check that the model is available, without loading it. Raise ModelError with a message that says what to
+        do."""
         ...
 
     def open(self, setup: ModelSetup) -> Any:

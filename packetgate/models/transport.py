@@ -69,7 +69,7 @@ def is_retried(model: object) -> bool:
 
 
 def with_each_chat(model: Any, change: Callable[[Any], Runnable[Any, Any]]) -> Runnable[Any, Any]:
-    """Return a model, wrapped as before, with each of its chat models changed. What `bind` has set stays."""
+    """Return a model, wrapped as before, with each of its chat models changed. Values set with `bind` are kept."""
     if isinstance(model, RunnableWithFallbacks):
         first, *others = (with_each_chat(part, change) for part in model.runnables)
         return model.model_copy(update={"runnable": first, "fallbacks": others})

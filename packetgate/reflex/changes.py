@@ -46,7 +46,7 @@ _TEXTS = frozenset({"word", "identifier", "text"})
 
 
 class _Place(NamedTuple):
-    """Where a request contains the value of an argument."""
+    """The position of an argument's value in a request."""
 
     start: int
     end: int

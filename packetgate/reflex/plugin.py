@@ -1,4 +1,4 @@
-"""Registers the rules, the judge and the reader of values. What they need is loaded at first use."""
+"""Registers the rules, the judge and the reader of values. Their modules are loaded at first use."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

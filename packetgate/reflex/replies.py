@@ -27,7 +27,7 @@ _EITHER = frozenset("not or either except unless if neither nor".split())
 
 
 class ReflexReplyReader(ReplyReader):
-    """Also asks which tool a message fits, and which values it contains. What that needs is loaded at first use."""
+    """Also asks which tool a message fits, and which values it contains. The needed modules are loaded at first use."""
 
     def asks_for_other_tool(self, message: Message, text: str, tools: Sequence[str], *, surely: bool = True) -> bool:
         """Return whether the best tool for a text is not one of `tools`, and serves it with enough probability."""

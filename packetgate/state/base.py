@@ -54,8 +54,8 @@ def shown_confidence(value: Confidence | None, source: ConfidenceSource | None) 
 class Section(BaseModel):
     """Immutable data. Nodes return changed copies.
 
-    A stored section may have fields of a newer version: they are ignored. Where data comes from a user, or from code of
-    the user's own, unknown fields are refused with `extra="forbid"`.
+    A stored section may have fields of a newer version: they are ignored. For data from a user or the user's code,
+    unknown fields are refused with `extra="forbid"`.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -105,7 +105,7 @@ def storable(text: str) -> str:
 
 
 def is_storable(value: Any) -> bool:
-    """Whether a checkpoint can hold a JSON value: integers of 64 bits, no lone surrogates in names."""
+    """Whether a checkpoint can store a JSON value: integers of 64 bits, no lone surrogates in names."""
     if isinstance(value, dict):
         valid_names = not any("\ud800" <= char <= "\udfff" for name in value for char in str(name))
         return valid_names and all(is_storable(item) for item in value.values())

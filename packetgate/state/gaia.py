@@ -45,7 +45,7 @@ def from_gaia(packet: str | bytes | Mapping[str, Any], constants: Mapping[str, A
 
     Args:
         constants: the content of `gaia_constants.json`: its `TOOL_ROUTING` becomes the packet's settings. The packet
-            may hold `TOOL_ROUTING` itself.
+            may contain `TOOL_ROUTING` itself.
 
     Raises:
         PacketError: the data is not a packet; the message names the field.
@@ -70,7 +70,7 @@ def from_gaia(packet: str | bytes | Mapping[str, Any], constants: Mapping[str, A
 def to_gaia(packet: CognitionPacket) -> dict[str, Any]:
     """Convert a packet to the GAIA format, as JSON values, with its settings under `TOOL_ROUTING`.
 
-    The format holds one call, so only the first call is written.
+    The format has one call, so only the first call is written.
     """
     settings, routing = packet.governance.settings, packet.tool_routing
     return {

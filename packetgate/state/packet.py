@@ -311,7 +311,7 @@ def request_in(messages: Any, *, of_parent: bool = False) -> str:
 
 
 def checkpoint_types() -> list[tuple[str, str]]:
-    """Return (module, name) of every Packetgate type that a checkpoint may hold."""
+    """Return (module, name) of every Packetgate type that a checkpoint may contain."""
     types: set[tuple[str, str]] = {(model.__module__, model.__name__) for model in (TurnRequest, TurnInput)}
     for module in (base, channels, codes, origins, routing, sections, transitions):
         for value in vars(module).values():

@@ -56,7 +56,7 @@ def call_before_threads_end(call: Callable[[], None]) -> None:
 
 
 def environment_state() -> tuple[Any, ...]:
-    """Return what `os.environ` holds, which is equal exactly if no variable has changed; faster than to decode it."""
+    """Return the raw data of `os.environ`. It is equal only if no variable has changed, and faster than decoding."""
     return tuple(os.environ._data.items())  # type: ignore[attr-defined]
 
 

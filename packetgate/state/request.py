@@ -69,7 +69,7 @@ def check_reply(reply: Any) -> Any:
     """Return a reply unchanged.
 
     Raises:
-        RequestError: the reply is None, or a checkpoint cannot hold it.
+        RequestError: the reply is None, or a checkpoint cannot store it.
     """
     if reply is None:
         raise RequestError("the reply is empty: send yes, no, skip, other words, or a decision")

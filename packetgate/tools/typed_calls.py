@@ -1,8 +1,8 @@
 """Read and write calls as a user types them: `/read notes.txt`, `/search smtp in src`, `/fs.write path=a.txt text="x"`.
 
-A line is `/`, the name of a tool and its arguments. `name=value` gives a parameter by its name. Other values go to the
-required parameters in the schema's order, or to the first parameter of a tool without required ones; a text that is
-the last of them takes the rest of the line. Quotes keep a text together; lists and objects are JSON.
+A line is `/`, the name of a tool and its arguments. `name=value` gives a parameter by its name. Other values fill the
+required parameters in the schema's order, or to the first parameter of a tool without required ones; if the last of
+them is a text, its value is the rest of the line. Quotes keep a text together; lists and objects are JSON.
 """
 
 import difflib

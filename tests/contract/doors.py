@@ -127,7 +127,7 @@ class Door(Protocol):
 
 @asynccontextmanager
 async def open_door(name: str, setup: Setup, office: Office | None = None) -> AsyncIterator[Any]:
-    """Open a door to an office, by default to a new one."""
+    """Open one way to the gate with the tools of an office, by default a new one."""
     office = office or Office()
     async with AsyncExitStack() as stack:
         if name == PROXY:

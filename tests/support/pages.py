@@ -35,7 +35,7 @@ class Step:
 
 
 def steps_of(page: Path) -> Iterator[Step]:
-    """Yield what a reader of a page does, in order; commands in its sentences come last.
+    """Yield the steps of a page in order; commands inside sentences come last.
 
     The paragraph above a block names the file that it is; TOML is `packetgate.toml`. In a block of commands, the lines
     below `$ COMMAND` are what the terminal shows then.

@@ -72,7 +72,7 @@ class DecisionButton(
     discord.ui.DynamicItem[discord.ui.Button[Any]],
     template=rf"packetgate:(?P<action>{'|'.join(get_args(Action))}):(?P<question>[0-9a-f]{{32}}):(?P<first>[0-9]{{1,20}})",
 ):
-    """A button of a question. Its id holds all that a press needs after a restart of the bot.
+    """A button of a question. Its id contains all data that a press needs after a restart of the bot.
 
     These are the action, the question, and the first message of the session (`session_of`).
     """

@@ -1,4 +1,4 @@
-"""Notify clients when servers come or go, or their tools, prompts or resources change."""
+"""Notify clients when servers connect or disconnect, or their tools, prompts or resources change."""
 
 import asyncio
 import logging

@@ -36,7 +36,7 @@ def is_sessionless(ctx: Context) -> bool:
 
 
 async def run_linked(asking_calls: AskingCalls, ctx: Context, work: Work) -> ToolResult:
-    """Run a call with a link to its client, or go on with the call that waits for a request's responses.
+    """Run a call with a link to its client, or continue the call that waits for a request's responses.
 
     Return the call's result, or a result that asks the client.
     """

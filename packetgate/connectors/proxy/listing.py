@@ -131,7 +131,7 @@ def sort_entries(entries: Sequence[PaletteEntry]) -> list[PaletteEntry]:
 
 
 def without_texts(schema: Any) -> Any:
-    """Return a schema without descriptions, titles and examples. Parameters with these names stay."""
+    """Return a schema without descriptions, titles and examples. Parameters with these names are kept."""
     match schema:
         case {"type": _} | {"$ref": _} | {"anyOf": _}:
             return {name: without_texts(part) for name, part in schema.items() if name not in _TEXTS}

@@ -158,7 +158,7 @@ class Recorder:
         await self._parking.park(packet)
 
     async def wait_until_idle(self, timeout_s: float) -> None:
-        """Wait until no answer to a parked call runs, at most so long."""
+        """Wait until no answer to a parked call runs, or for at most this time."""
         if self._parking is not None:
             await self._parking.answers.wait_until_idle(timeout_s)
 

@@ -139,7 +139,8 @@ class UpstreamProvider(ProxyProvider):
 
 
 class UpstreamProviders(AggregateProvider):
-    """The resources and prompts of all servers. Their tools are those of `PaletteProvider`: no server is asked."""
+    """The resources and prompts of all servers. Their tools are those of `PaletteProvider`, without a request to a
+    server."""
 
     async def _list_tools(self) -> Sequence[Tool]:
         return []

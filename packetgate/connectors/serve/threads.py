@@ -1,8 +1,8 @@
 """Find the session of a conversation: clients send the whole conversation with every request, and no id.
 
 A conversation is identified by its whole text, the client's token and the client's name for it. Every answer records
-that text. A question also records its own message, which holds an id that cannot be guessed, because clients drop the
-oldest messages of a long conversation. If two sessions have the same text, the text identifies neither session.
+that text. A question also records its own message, which contains a random id, because clients drop the oldest messages
+of a long conversation. If two sessions have the same text, the text identifies neither session.
 """
 
 import asyncio

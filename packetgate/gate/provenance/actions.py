@@ -28,8 +28,8 @@ def asks_for_action(action: str, words: str, neighbours: Iterable[str]) -> bool:
     """Return whether the user's folded words ask for the action of a tool with this name.
 
     One of its verbs counts where it is an instruction, unless it asks to tell or give the user something. With an
-    object, or as the verb of the tool itself, it counts anywhere. It does not count if another of the server's tools,
-    `neighbours`, fits verb and sentence better: "share the file" asks for `share_file`, not for `send_email`.
+    object, or as the verb of the tool itself, it counts anywhere. The order is ignored if another of the server's
+    tools, `neighbours`, fits verb and sentence better: "share the file" asks for `share_file`, not for `send_email`.
     """
     own, verbs = stem_of(_own_verb(action)), stems_of(action)
     if not verbs.isdisjoint(map(stem_of, _COMMAND.findall(words))):

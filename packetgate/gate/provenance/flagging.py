@@ -303,9 +303,10 @@ def _flow_flags(
 ) -> dict[str, FlagReason]:
     """Return the reason for each argument that sends a call to a host that nobody named, or that carries data out.
 
-    A session is labelled once it holds text of third parties or private data. Reads that reach outside may then go only
-    to hosts that the user's words, the configuration, or a whole field of a search result name. If it holds private
-    data, they may carry only the user's words. Every other value is flagged, however it is written.
+    A session is labelled after it has received text of third parties or private data. Reads that reach outside may then
+    access only hosts that the user's words, the configuration, or a whole field of a search result name. If the session
+    contains private data, these reads may send only the user's words. Every other value is flagged, however it is
+    written.
     """
     values = [value for name, argument in params.items() for value in _values_in(name, argument, spec)]
     targets = [value for value in values if value.is_target]
@@ -411,7 +412,8 @@ def _is_stated(text: str, spec: ToolSpec, sources: SourceTexts, *, reads: bool) 
 
 
 def _carried_reason(value: _Value, spec: ToolSpec, sources: SourceTexts) -> FlagReason | None:
-    """Return a reason if a value that is not the user's words goes to a host that is not in the configuration."""
+    """Return a reason if a call sends a value that is not the user's words to a host that is not in the
+    configuration."""
     if value.is_count or _is_stated(value.text, spec, sources, reads=True):
         return None
     is_named = sources.destinations.is_whole_address(value.text) or fits_host(host_in(value.text), spec.hosts or ())

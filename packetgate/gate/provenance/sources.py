@@ -151,7 +151,7 @@ class SourceTexts:
         return UserWords("") if self.client_words else self.user
 
     def is_listed(self, address: str, server: str) -> bool:
-        """Return whether a listing that counts for the server holds exactly this address."""
+        """Return whether a listing that is valid for the server contains exactly this address."""
         is_one = is_address(address) or ("://" in address and bool(host_in(address)))
         return is_one and any(one.written == address and one.listed_for in {"", server} for one in self.fields)
 

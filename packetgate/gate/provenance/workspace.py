@@ -59,7 +59,7 @@ class WorkspaceChange:
 def workspace_change(params: Mapping[str, Any], spec: ToolSpec) -> WorkspaceChange | None:
     """Return the change if its tool handles files and all its destinations are paths inside the workspace.
 
-    Hidden files and folders, such as `.git`, and files that hold secrets or configure what may run, do not count as
+    Hidden files and folders, such as `.git`, and files that contain secrets or configure programs, do not count as
     inside. A relative path counts only for a server that is known to work on this machine.
     """
     if spec.risk is Risk.EXECUTE or ((spec.reaches_outside or spec.outward) and spec.server != _BUILTIN):

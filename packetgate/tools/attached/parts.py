@@ -79,7 +79,7 @@ def extract_files(
 
 
 def holds_words(part: Part) -> bool:
-    """Whether a part is the sender's own words; a part of any other type is a file, even if it holds text."""
+    """Whether a part is the sender's own words; a part of any other type is a file, even if it contains text."""
     return part.get("type") in {"text", "input_text"} and isinstance(part.get("text"), str)
 
 

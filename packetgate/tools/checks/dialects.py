@@ -250,7 +250,7 @@ class _Normalizer:
         read |= {"allOf": [*read.get("allOf", ()), reference]} if "$ref" in read else reference
 
     def _leads_back(self, target: Any, raw: _Schema) -> bool:
-        """Whether a chain of references, from `target` on, reaches `raw` or goes in a circle."""
+        """Whether a chain of references, from `target` on, reaches `raw` or is cyclic."""
         passed = [raw]
         while isinstance(target, dict):
             if any(target is schema for schema in passed):

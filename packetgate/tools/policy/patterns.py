@@ -5,7 +5,8 @@ that are not text are compared as JSON. A pattern such as `<= 100` or `>= 0, <= 
 
 A value has a set of readings: programs read `1,000`, `https://a.example\@b.example` or `eve%b.example@a.example` in
 different ways. `may_fit` is for rules that ask or deny: any reading is enough, such as a path after `..` and `%2e` are
-resolved, or an address by its host, port and path. What a shell would expand counts as a wildcard there. `fits` is for
+resolved, or an address by its host, port and path. Text that a shell would expand is treated as a wildcard. `fits` is
+for
 rules that allow: the value fits literally, and so do all its readings. For `fits`, a wildcard matches only letters,
 digits and a few marks of names; any other character must be in the pattern.
 """

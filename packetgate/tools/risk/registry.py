@@ -1,6 +1,6 @@
 """The registry of known servers: what each tool of a published package does, labelled by reading its source.
 
-An entry holds only for a server that a package launcher starts from the public registry of packages, and only for a
+An entry applies only to a server that a package launcher starts from the public registry of packages, and only to a
 tool whose name and input schema have not changed.
 """
 

@@ -19,7 +19,7 @@ def read_json_text(text: str) -> Any:
 
     Raises:
         json.JSONDecodeError: the text is not valid JSON; has the line and column in `text`.
-        ValueError, RecursionError: a number or a nesting that Python cannot hold.
+        ValueError, RecursionError: a number or a nesting that exceeds Python's limits.
     """
     try:
         return json.loads(text)

@@ -159,7 +159,7 @@ def numbers_in(text: str) -> Iterator[tuple[Decimal, int, int]]:
 def normalized_values_in(text: str) -> dict[NormalizedValue, tuple[int, int]]:
     """Return the numbers, dates, IBANs and phone numbers of a folded text, each with its first start and end.
 
-    A date counts with its year, and without: `normalized_values_of` says which of both a value must fit.
+    A date is yielded with its year and without it: `normalized_values_of` says which of both a value must fit.
     """
     upper = text.upper() if len(text.upper()) == len(text) else text
     places: list[tuple[NormalizedValue, tuple[int, int]]] = [

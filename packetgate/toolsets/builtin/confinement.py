@@ -1,4 +1,4 @@
-"""Confine a program with bubblewrap: it sees system files, named folders, and a home folder of its own."""
+"""Confine a program with bubblewrap: it sees system files, named folders, and its own home folder."""
 
 import os
 import shutil

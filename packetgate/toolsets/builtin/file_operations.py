@@ -161,7 +161,7 @@ class FileOperations:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        """Hold the lock of all changes, and decide what became of changes whose process was killed."""
+        """Hold the lock of all changes, and determine the outcome of changes whose process was killed."""
         if (store := self._recording) is None:
             yield
             return

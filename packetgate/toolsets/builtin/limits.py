@@ -53,7 +53,8 @@ def excess_of(pid: int, max_memory: int, available_before: int = 0) -> str:
 
 
 def _own_memory(pid: int) -> int:
-    """Return the memory of a process in bytes. What forks share is divided among them, if the kernel says it."""
+    """Return the memory of a process in bytes. Memory that forks share is divided among them, if the kernel reports
+    it."""
     with suppress(OSError):
         return _memory_of(f"/proc/{pid}/smaps_rollup", rb"\nPss_(?:Anon|Shmem):")
     with suppress(OSError):

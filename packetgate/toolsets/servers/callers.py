@@ -90,7 +90,7 @@ class RunningCall:
     """Why questions of the server were not answered, for the result."""
 
     def extend(self, *, anew: bool = False) -> None:
-        """Extend the time-out up to its limit, or restart both. As long as the client is asked, there is none."""
+        """Extend the time-out up to its limit, or restart both (`anew`). Open questions pause it."""
         now = asyncio.get_running_loop().time()
         self.latest = now + MAX_TIMEOUTS * self.timeout_s if anew else self.latest
         with suppress(RuntimeError):  # the call has ended

@@ -110,7 +110,7 @@ def is_confined(entry: Mapping[str, Any], settings: SandboxSettings, *, is_regis
 
 
 def sandbox_problem(settings: SandboxSettings) -> str:
-    """Return what to say if the settings want a sandbox and none works; empty otherwise. Blocking."""
+    """Return a warning if the settings require a sandbox and none works; empty otherwise. Blocking."""
     return NO_SANDBOX if settings.mode == "auto" and not bubblewrap_works() else ""
 
 
@@ -210,7 +210,7 @@ def _described(confinement: Confinement | None) -> str:
 
 
 def _index_settings(home: Path) -> Iterator[Path]:
-    """Yield the user's own settings of package launchers, if they hold no keys."""
+    """Yield the user's own settings of package launchers that contain no keys."""
     for name in _INDEX_SETTINGS:
         with suppress(OSError, UnicodeDecodeError):
             if not _KEY.search((home / name).read_text("utf-8")):

@@ -46,7 +46,7 @@ _MARK = "packetgate_reads"
 
 
 class _Marked(str):
-    """The value of the mark. Metadata that a server sends cannot hold an object of this class."""
+    """The value of the mark. Metadata from a server cannot contain an object of this class."""
 
     __slots__ = ()
 

@@ -94,9 +94,10 @@ class McpHub:
         """Return the tools of all servers; those of a starting server as it listed them at its last start.
 
         The first call starts the servers. Each call retries failed servers and lists the tools of changed servers. It
-        waits for the servers of the tools `called`. A server that is not up by then offers no tools until it is. It
+        waits for the servers of the tools `called`. A server that has not started by then offers no tools until it has.
+        It
         waits once for each server that starts for the first time, or with `wait_for_all` for each server. After
-        `start`, if some servers are ready, it waits for the others only with `wait_for_all`.
+        `start`, if some servers are ready, the hub waits for the others only with `wait_for_all`.
         """
         self.maintain_servers()
         await self._recall()

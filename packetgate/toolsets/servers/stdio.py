@@ -105,7 +105,7 @@ class LoggedTransport(ClientTransport):
         self._start_mark: Path | None = None
 
     def hint(self, error: str = "") -> str:
-        """Return what to say about an error that the sandbox may cause (empty: every error), else an empty text."""
+        """Return a hint if the sandbox may have caused the error, or if there is no error text; else an empty text."""
         is_refused = self._host_filter is not None and bool(self._host_filter.refused)
         confinement = self.start.confinement
         if confinement is None or not (is_refused or not error or SANDBOX_ERRORS.search(error)):

@@ -94,9 +94,9 @@ def test_a_proved_launch_starts_from_the_users_path(tools: Path, command: str, e
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        ("other -y notes", "registry does not have"),
-        ("npx -y unknown", "registry does not have"),
-        ("npx --registry=x notes", "registry does not have"),
+        ("other -y notes", "registry does not contain"),
+        ("npx -y unknown", "registry does not contain"),
+        ("npx --registry=x notes", "registry does not contain"),
         ("./npx notes", "its launcher is not"),
         ("WORK/npx notes", "its launcher is not"),
         ("/..WORK/npx notes", "its launcher is not"),
