@@ -1,7 +1,7 @@
 """Fit the weight of each piece of evidence for a call, on calls of real models for the requests of public sets.
 
-`collect` runs each case with a model, and stores its call, or the call that it writes when it must call, and the call
-without a model, each with its evidence. `fit` fits the weights, with each set and each model left out in turn, and
+`collect` runs each case with a model and without one, and stores both calls with their evidence. If the model makes no
+call, it is forced to. `fit` fits the weights, with each set and each model left out in turn, and
 writes the shipped weights. Cases without right arguments (When2Call) show when no call is right.
 """
 

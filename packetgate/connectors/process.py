@@ -46,7 +46,7 @@ def on_ctrl_c(stop: Callable[[], object]) -> Iterator[None]:
 
 @contextmanager
 def stopped_by_ctrl_c(stop: Callable[[], object]) -> Iterator[None]:
-    """Call `stop` on the first Ctrl-C or SIGTERM. The process then ends with the block, or after `STOP_S`."""
+    """Call `stop` on the first Ctrl-C or SIGTERM. The process then ends when the block ends, or after `STOP_S`."""
     pressed = False
 
     def press() -> None:

@@ -94,7 +94,7 @@ class UserWords:
         return any(at.start() in self._word_starts and at.start() + len(text) in self._word_ends for at in places)
 
     def is_whole_address(self, address: str) -> bool:
-        """Return whether an address is one that the user wrote; a `/` may be added."""
+        """Return whether the user wrote this address; a `/` may be added."""
         return any(
             address.removesuffix("/") == one.removesuffix("/") for own in self._addresses.values() for one in own
         )

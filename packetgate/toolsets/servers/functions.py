@@ -180,7 +180,8 @@ def _check_injected(langchain_tool: BaseTool, state: Iterable[str] | None) -> No
 def reads(function: _T) -> _T:
     """Declare that a function or a LangChain tool only reads, whatever its name says, and return it.
 
-    Without it, or a `readOnlyHint` in a LangChain tool's metadata, a call counts as a change, which waits for approval.
+    Without `reads`, or a `readOnlyHint` in a LangChain tool's metadata, a call counts as a change and waits for
+    approval.
 
     Examples:
         >>> @reads
