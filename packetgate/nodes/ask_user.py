@@ -28,7 +28,7 @@ from packetgate.state.errors import CallRefusedError, RequestError
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.private_names import runs_in_parent
 from packetgate.state.request import TurnRequest
-from packetgate.state.sections import ApprovalOutcome, OpenQuestion, PacketState, Reflection, Status
+from packetgate.state.sections import ApprovalOutcome, OpenQuestion, PacketState, Status
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.toolbox import Toolbox
 
@@ -155,7 +155,7 @@ def _ask_again(
         "request": TurnRequest(),
         "governance": packet.governance.changed(question=question.repeat(problem)),
         "status": Status(state=PacketState.AWAITING_USER, next_steps=(_STAGE,)),
-        "reasoning": packet.reasoning.with_reflections(Reflection(step=_STAGE, summary=f"asks again: {problem}")),
+        "reasoning": packet.reasoning.with_summary(_STAGE, f"asks again: {problem}"),
     }
 
 
@@ -170,5 +170,5 @@ def _close_question(packet: CognitionPacket, update: PacketUpdate, event: str) -
         "request": TurnRequest(),
         "governance": (update.get("governance") or packet.governance).changed(question=None),
         "status": Status(state=PacketState.PROCESSING),
-        "reasoning": packet.reasoning.with_reflections(Reflection(step=_STAGE, summary=f"{event}: {outcome}")),
+        "reasoning": packet.reasoning.with_summary(_STAGE, f"{event}: {outcome}"),
     }

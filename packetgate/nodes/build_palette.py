@@ -15,7 +15,7 @@ from packetgate.ranking.learning import LearnedUses
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.printing import counted
-from packetgate.state.sections import MAX_NAMED_TOOLS, PaletteEntry, Reflection
+from packetgate.state.sections import MAX_NAMED_TOOLS, PaletteEntry
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.text.result_store import HANDLE_PREFIX, READ_TOOL
 
@@ -86,7 +86,7 @@ async def build_palette(
     return {
         "context": context,
         "metrics": packet.metrics.with_server_problems(_STAGE, servers),
-        "reasoning": packet.reasoning.with_reflections(Reflection(step=_STAGE, summary=summary)),
+        "reasoning": packet.reasoning.with_summary(_STAGE, summary),
     }
 
 
@@ -98,7 +98,7 @@ async def _command_palette(packet: CognitionPacket, tool_name: str, toolbox: Too
     context = packet.context.changed(palette=tuple(entries), servers=toolbox.health())
     return {
         "context": context,
-        "reasoning": packet.reasoning.with_reflections(Reflection(step=_STAGE, summary=f"the command's: {tool_name}")),
+        "reasoning": packet.reasoning.with_summary(_STAGE, f"the command's: {tool_name}"),
     }
 
 

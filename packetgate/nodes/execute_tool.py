@@ -7,7 +7,7 @@ from packetgate.gate.gate import Gate, error_line
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall
-from packetgate.state.sections import Reflection, SystemTask
+from packetgate.state.sections import SystemTask
 from packetgate.tools.catalogue.toolbox import PausedCallError, Toolbox
 
 _STAGE = "execute_tool"
@@ -32,7 +32,7 @@ async def execute_tool(
     return {
         **update_of(packet, proposal),
         "intent": packet.intent.changed(system_task=SystemTask.TOOL_EXECUTION),
-        "reasoning": packet.reasoning.with_reflections(Reflection(step=_STAGE, summary=summary)),
+        "reasoning": packet.reasoning.with_summary(_STAGE, summary),
     }
 
 

@@ -6,7 +6,7 @@ from packetgate.ranking.choice import recent_after
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall
-from packetgate.state.sections import LEDGER_RESULTS, DataField, LedgerEntry, Reflection, Sketch
+from packetgate.state.sections import LEDGER_RESULTS, DataField, LedgerEntry, Sketch
 from packetgate.state.transitions import ToolExecutionStatus
 
 _STAGE = "inject_result"
@@ -43,9 +43,7 @@ async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext
             labels=packet.labels,
         ),
         "tool_routing": counted,
-        "reasoning": reasoning.changed(sketchpad=reasoning.sketchpad + sketches).with_reflections(
-            Reflection(step=_STAGE, summary=summary)
-        ),
+        "reasoning": reasoning.changed(sketchpad=reasoning.sketchpad + sketches).with_summary(_STAGE, summary),
     }
 
 

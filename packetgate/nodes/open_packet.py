@@ -21,7 +21,6 @@ from packetgate.state.sections import (
     Metrics,
     PacketState,
     Reasoning,
-    Reflection,
     Response,
     Status,
     TypedCommand,
@@ -61,9 +60,7 @@ async def open_packet(
     if question is not None and may_reply:  # `ask_user` decides once whether it is a reply
         return {
             "governance": packet.governance.changed(question=question.changed(reply=prompt)),
-            "reasoning": packet.reasoning.with_reflections(
-                Reflection(step=_STAGE, summary=f"possible reply: {prompt!r}")
-            ),
+            "reasoning": packet.reasoning.with_summary(_STAGE, f"possible reply: {prompt!r}"),
         }
     parked = packet.parked_for_new_turn
     open_note = ", while a question is open" if len(parked) > len(packet.parked_turns) else ""
@@ -102,9 +99,7 @@ async def open_packet(
                 for attachment in request.attachments
             ),
         ),
-        "reasoning": Reasoning().with_reflections(
-            Reflection(step=_STAGE, summary=f"{len(prompt):,} characters{open_note}")
-        ),
+        "reasoning": Reasoning().with_summary(_STAGE, f"{len(prompt):,} characters{open_note}"),
         "response": Response(),
         "governance": Governance(dry_run=settings.is_dry_run, settings=settings, audit=audit),
         "metrics": Metrics(),

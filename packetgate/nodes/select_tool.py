@@ -11,7 +11,7 @@ from packetgate.deciders.protocols import ToolSelector
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolRouting
-from packetgate.state.sections import Reflection, Response, SystemTask
+from packetgate.state.sections import Response, SystemTask
 from packetgate.tools.catalogue.toolbox import Toolbox
 
 _STAGE = "select_tool"
@@ -28,7 +28,7 @@ async def select_tool(
         return {
             "tool_routing": routing,
             **text_question(packet, asks=False),
-            "reasoning": packet.reasoning.with_reflections(Reflection(step=_STAGE, summary=summary)),
+            "reasoning": packet.reasoning.with_summary(_STAGE, summary),
         }
     selection = await asyncio.to_thread(command_selection, packet, catalogue)
     selection = selection or await decider(packet, catalogue, settings)

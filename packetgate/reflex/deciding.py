@@ -25,7 +25,7 @@ from packetgate.reflex.fit import (
     probability_of_any,
     unused_values,
 )
-from packetgate.reflex.follow_ups import completed_request
+from packetgate.reflex.follow_ups import read_request
 from packetgate.reflex.judge.calls import right_log_odds
 from packetgate.reflex.reading import forbids_something, senses_of, steps_in
 from packetgate.reflex.signals import reflex_call_probability
@@ -38,7 +38,6 @@ from packetgate.state.routing import Alternative, Risk
 from packetgate.state.sections import ApprovalOutcome
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.text.named_paths import words_for_path
 from packetgate.tools.text.reading import is_question, is_small_talk, mentions_in, parts_in, unquoted_words
 from packetgate.tools.text.values import leaves
 from packetgate.tools.text.verbs import KNOWN_VERBS, SENSES
@@ -70,7 +69,7 @@ def decide(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
     if packet.content.clarifications or selection.confidence_source is not ConfidenceSource.CALIBRATED:
         return selection
     fits, now = fits_by_part(packet, catalogue), packet.header.local_time
-    for step in steps_in(completed_request(packet, catalogue))[1:] if not packet.routing.step else ():
+    for step in steps_in(read_request(packet, catalogue).text)[1:] if not packet.routing.step else ():
         fits |= {part: best_fits(part, catalogue, now) for part in parts_in(step)}
     doubts = dict.fromkeys(doubt for part, one in fits.items() for doubt in _doubts_about(part, one))
     if forbids_something(packet.content.original_prompt) and any(_changes(one[0].spec) for one in fits.values() if one):
@@ -110,7 +109,7 @@ def _doubts_about(part: str, fits: Sequence[Fit]) -> Iterator[str]:
         for name, probability in arguments.items()
         if not _is_query(name, best.spec) and not _exists(name, filling.params, best.spec)
     }
-    if math.prod(unsure.values()) < MIN_ARGUMENTS[best.spec.apparent_risk] or filling.uses_words_twice:
+    if math.prod(unsure.values()) < MIN_ARGUMENTS[best.spec.apparent_risk]:
         names = [name for name, probability in unsure.items() if probability < DOUBTED] or [*filling.params]
         yield f"uncertain arguments: {', '.join(f'`{name}`' for name in names)}"
     signals = best.call_signals(
@@ -148,9 +147,8 @@ def _nearest_calls(part: str, fits: Sequence[Fit]) -> Iterator[Alternative]:
                 yield Alternative(tool_name=fit.spec.name, params=params, reason=fit.reason)
 
 
-def words_left_out(text: str, spec: ToolSpec, fillings: Iterable[Filling]) -> list[str]:
+def words_left_out(text: str, spec: ToolSpec, fillings: Sequence[Filling]) -> list[str]:
     """Return the words of a part of a request that carry meaning and that no call of these accounts for, in order."""
-    fillings = [*fillings]
     filled = {name: value for filling in fillings for name, value in filling.params.items()}
     spans = [
         (one.start, one.end)
@@ -159,7 +157,7 @@ def words_left_out(text: str, spec: ToolSpec, fillings: Iterable[Filling]) -> li
         if one.state == "filled" and one.text.lower() not in _LIMITS
     ]
     filled = spec.resolved(filled)
-    spans += [*_named_paths(text, filled.values()), *_asides(text)]
+    spans += _asides(text)
     reads = spec.apparent_risk is Risk.READ
     of_tool = _stems([spec.name, spec.full.partition(". ")[0]])
     of_values = (PATH_WORDS if takes_path(spec) else frozenset()) | _stems(
@@ -186,14 +184,6 @@ def words_left_out(text: str, spec: ToolSpec, fillings: Iterable[Filling]) -> li
         return not shows_file or word in _LIMITS or word in KNOWN_VERBS or token.kind in _VALUES
 
     return [token.text for token in tokenize(text) if is_left_out(token)]
-
-
-def _named_paths(text: str, values: Iterable[object]) -> Iterator[tuple[int, int]]:
-    for value in values:
-        words = words_for_path(value, text) if isinstance(value, str) else ""
-        if words:
-            start = text.find(words)
-            yield start, start + len(words)
 
 
 def _asides(text: str) -> Iterator[tuple[int, int]]:

@@ -104,14 +104,9 @@ def read_request(packet: CognitionPacket, catalogue: Catalogue) -> ReadRequest:
     return ReadRequest(request, tuple(answers), changed)
 
 
-def completed_request(packet: CognitionPacket, catalogue: Catalogue) -> str:
-    """Return the turn's request, completed from the previous turn, with the user's corrections. Blocking."""
-    return read_request(packet, catalogue).text
-
-
 def current_step(packet: CognitionPacket, catalogue: Catalogue) -> str:
     """Return the current step of the request; the whole request if it only says what not to do. Blocking."""
-    request = completed_request(packet, catalogue)
+    request = read_request(packet, catalogue).text
     steps = steps_in(request) or [request]
     return steps[min(packet.routing.step, len(steps) - 1)]
 

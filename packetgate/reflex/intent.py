@@ -6,7 +6,7 @@ from datetime import datetime
 from packetgate.deciders.commands import ONLY_UNDO, undo_in_words
 from packetgate.deciders.intent import intent_decision
 from packetgate.deciders.protocols import IntentDecision
-from packetgate.reflex.follow_ups import completed_request
+from packetgate.reflex.follow_ups import read_request
 from packetgate.reflex.reading import steps_in
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
@@ -24,7 +24,7 @@ async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: R
     catalogue = toolbox.last_catalogue  # later passes start no server again
     if packet.context.result_ledger and packet.tool_routing is None:
         catalogue = await toolbox.catalogue()
-    request = await asyncio.to_thread(completed_request, packet, catalogue)
+    request = (await asyncio.to_thread(read_request, packet, catalogue)).text
     steps, routing = steps_in(request), packet.tool_routing
     taken = routing.step + 1 if routing else 0
     if not steps:

@@ -40,12 +40,12 @@ class ReflexReplyReader(ReplyReader):
     def change_of(self, message: Message, call: ToolCall) -> Change:
         """Return the change that a message makes to a call."""
         from packetgate.reflex.changes import read_change
-        from packetgate.reflex.follow_ups import completed_request
+        from packetgate.reflex.follow_ups import read_request
 
         spec = message.catalogue.get(call.tool_name)
         if spec is None or call.started_at is not None:
             return Change()
-        request = completed_request(message.packet, message.catalogue)
+        request = read_request(message.packet, message.catalogue).text
         return read_change(message.text, spec, call.params, request, message.packet.header.local_time)
 
     def classify_answer(self, message: Message, spec: ToolSpec, parameter: str) -> TypedReply:

@@ -67,16 +67,11 @@ def evidence_from_request(
 def _are_equivalent(params: Mapping[str, Any], others: Mapping[str, Any], request: str) -> bool:
     """Return whether each value equals the other call's value, or is a longer text of the request that contains it."""
 
-    def contains(text: str, part: str) -> bool:
-        return find_words(fold_text(text), fold_text(part)) >= 0
+    def contains(text: Any, part: Any) -> bool:
+        are_texts = isinstance(text, str) and isinstance(part, str)
+        return are_texts and find_words(fold_text(text), fold_text(part)) >= 0
 
     return params.keys() == others.keys() and all(
-        value == others[name]
-        or (
-            isinstance(value, str)
-            and isinstance(others[name], str)
-            and contains(value, others[name])
-            and contains(request, value)
-        )
+        value == others[name] or (contains(value, others[name]) and contains(request, value))
         for name, value in params.items()
     )

@@ -326,6 +326,10 @@ class Reasoning(Section):
         """Return the section with more log entries."""
         return self.changed(reflection_log=self.reflection_log + entries)
 
+    def with_summary(self, step: str, summary: str) -> "Reasoning":
+        """Return the section with a log entry that is only a summary."""
+        return self.with_reflections(Reflection(step=step, summary=summary))
+
     def with_duration(self, entry: int, latency_ms: float) -> "Reasoning":
         """Return the section with the duration of a log entry, if it exists."""
         if entry >= len(self.reflection_log):

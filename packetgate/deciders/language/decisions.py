@@ -95,9 +95,9 @@ def _question_and_options(question: Question) -> tuple[str, Sequence[bool | str]
     words = state_text(question.instructions)
     match question:
         case Noul(criteria=criteria):
-            about = criteria or NoulCriteria()
-            lines = [_option("true", about.true) if about.true is not None else ""]
-            lines += [_option("false", about.false) if about.false is not None else ""]
+            meanings = criteria or NoulCriteria()
+            pairs = (("true", meanings.true), ("false", meanings.false))
+            lines = [_option(name, about) for name, about in pairs if about is not None]
             return "\n".join(filter(None, [words, *lines, "Answer true or false."])), [True, False]
         case Choice(criteria=named):
             options = [_option(name, about) for name, about in named.items()]

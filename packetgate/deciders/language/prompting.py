@@ -107,14 +107,13 @@ def tool_offer(
     tools = [ASK_USER_TOOL, *(_offered_tool(model, spec) for spec in specs)]
     rest = sorted(entries.keys() - {*names}, key=lambda name: (-entries[name].score, name))
     hint = _tool_notes(model, packet, catalogue, specs, advisers) if model.runs_here else ""
-    if len(specs) == len(catalogue) or (model.is_local and not rest):
-        return ToolOffer(tuple(tools), specs, names_all=len(specs) == len(catalogue), hint=hint)
-    tools = [_show_tool(catalogue, rest[:_MAX_LISTED] if model.is_local else None), *tools]
-    if len(catalogue) <= _MAX_LISTED:
-        return ToolOffer(tuple(tools), specs, names_all=True, hint=hint)
-    fitting = [name for name in rest if entries[name].score][:_MAX_NAMED]
-    hint += f"\n\n(More tools that may fit, for {SHOW}: {_named(catalogue, fitting)})" if fitting else ""
-    return ToolOffer(tuple(tools), specs, names_all=False, hint=hint)
+    names_all = len(specs) == len(catalogue)
+    if not names_all and (rest or not model.is_local):
+        tools.insert(0, _show_tool(catalogue, rest[:_MAX_LISTED] if model.is_local else None))
+        names_all = len(catalogue) <= _MAX_LISTED
+        fitting = [name for name in rest if entries[name].score and not names_all][:_MAX_NAMED]
+        hint += f"\n\n(More tools that may fit, for {SHOW}: {_named(catalogue, fitting)})" if fitting else ""
+    return ToolOffer(tuple(tools), specs, names_all, hint)
 
 
 def _tool_notes(

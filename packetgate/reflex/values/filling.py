@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -75,12 +74,6 @@ class Filling:
     def probability(self) -> float:
         """The probability that all arguments are right, if they are independent."""
         return float(np.prod([one.probability for one in self.arguments])) if self.arguments else 1.0
-
-    @property
-    def uses_words_twice(self) -> bool:
-        """Whether two arguments were read from the same words."""
-        spans = sorted((one.start, one.end) for one in self.arguments if one.end > one.start)
-        return any(start < end for (_, end), (start, _) in pairwise(spans))
 
     def likely_params(self) -> dict[str, Any]:
         """Return the arguments that are more likely right than wrong."""
