@@ -58,14 +58,11 @@ async def ask_user(
         return _ask_again(packet, question, str(error))
     words = reply_text(reply, max(len(question.calls), 1))
     command = await read_command(words, toolbox) if words else None
-    if command is not None:  # its text answers it beside the question
-        is_call = bool(command.tool_name)
-        return (
-            _new_request(packet, words, is_message=bool(typed))
-            if is_call
-            else _ask_again(packet, question, command.text)
-        )
-    classified = await replies.classify(words, packet, catalogue) if words else TypedReply("reply", reply)
+    if command is not None and not command.tool_name:  # its text answers it beside the question
+        return _ask_again(packet, question, command.text)
+    classified = TypedReply("request" if command else "reply", reply)
+    if words and command is None:
+        classified = await replies.classify(words, packet, catalogue)
     if classified.kind == "request":
         return _new_request(packet, words, is_message=bool(typed))
     if classified.kind == "neither" and not question.has_expired:

@@ -56,11 +56,8 @@ def select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
     A tool that is not on the palette is used only if it is likely, or no tool of the palette fits.
     """
     undo = undo_in_words(packet.content.original_prompt) if UNDO_TOOL in catalogue else None
-    if undo is not None:
-        return undo
-    corrected = _corrected_call(packet, catalogue)
-    if corrected is not None:
-        return corrected
+    if certain := undo or _corrected_call(packet, catalogue):
+        return certain
     choices = [_select_for_part(part, packet, catalogue) for part in parts_in(current_step(packet, catalogue))]
     reasoning = "; ".join(choice.reasoning for choice in choices)
     question = next((choice for choice in choices if choice.action == "clarify"), None)

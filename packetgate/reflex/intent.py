@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import datetime
+from functools import partial
 
 from packetgate.deciders.commands import ONLY_UNDO, undo_in_words
 from packetgate.deciders.intent import intent_decision
@@ -27,21 +28,20 @@ async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: R
     request = (await asyncio.to_thread(read_request, packet, catalogue)).text
     steps, routing = steps_in(request), packet.tool_routing
     taken = routing.step + 1 if routing else 0
+    needs_none = partial(intent_decision, False, request, Access.READ)
     if not steps:
-        return intent_decision(False, request, Access.READ, "the request only says what not to do")
+        return needs_none("the request only says what not to do")
     if taken >= len(steps):
-        return intent_decision(False, request, Access.READ, "every step of the request is done")
+        return needs_none("every step of the request is done")
     if routing and any(call.status is not ToolExecutionStatus.EXECUTED for call in routing.step_calls):
-        return intent_decision(
-            False, request, Access.READ, "the last step did not succeed, so the next steps are skipped"
-        )
+        return needs_none("the last step did not succeed, so the next steps are skipped")
     step = steps[taken]
     if taken:
         return intent_decision(True, step, access_of(step), f"step {taken + 1} of {len(steps)} is still open")
     if talk := talk_in(step):
         if talk in {"help", "about"}:
             await toolbox.catalogue()  # the answer names tools
-        return intent_decision(False, request, Access.READ, "small talk")
+        return needs_none("small talk")
     now = packet.header.local_time
     needs_tool, why = await asyncio.to_thread(_needs_tool, step, await toolbox.catalogue(), now)
     return intent_decision(needs_tool, request, access_of(step), why)

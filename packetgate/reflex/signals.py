@@ -125,11 +125,10 @@ def call_log_odds(signals: CallSignals) -> float:
 @cache
 def load_signal_weights() -> SignalWeights:
     """Return the shipped weights. Raise WeightsError if the file is missing or broken."""
-
-    def weights(content: dict[str, dict[str, float]]) -> SignalWeights:
-        return SignalWeights(ToolSignals(**content["serving"]), ReflexCallSignals(**content["sureness"]))
-
-    return load_json(SIGNALS_FITTED, weights)
+    return load_json(
+        SIGNALS_FITTED,
+        lambda content: SignalWeights(ToolSignals(**content["serving"]), ReflexCallSignals(**content["sureness"])),
+    )
 
 
 @cache

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.openai_models import model_at
+from support.openai_models import model_at, source_of
 from support.packets import CONTEXT, FILES, packet
 from support.scripted_deciders import ScriptedResponder
 from support.scripted_openai import ScriptedOpenAI
@@ -29,18 +29,12 @@ async def test_without_a_model_tokens_are_estimated():
 
 
 async def test_a_local_models_tokenizer_counts(tiny_gguf: Path):
-    async def lite() -> Model:
-        return LlamaCppModel.load(str(tiny_gguf), {"n_ctx": 256})
-
-    counter, _ = await palette_measure(lite)
+    counter, _ = await palette_measure(source_of(LlamaCppModel.load(str(tiny_gguf), {"n_ctx": 256})))
     assert (counter.count(TEXT), counter.is_exact) == (len(TEXT), True)
 
 
 async def test_for_a_remote_model_tokens_are_estimated(scripted_openai: ScriptedOpenAI):
-    async def lite() -> Model:
-        return await model_at(scripted_openai)
-
-    assert (await palette_measure(lite))[0] is ESTIMATE
+    assert (await palette_measure(source_of(await model_at(scripted_openai))))[0] is ESTIMATE
 
 
 async def test_for_a_model_that_cannot_be_loaded_tokens_are_estimated():

@@ -52,22 +52,6 @@ async def test_each_outcome_is_stated(call: ToolCall, says: str):
     assert says in await answer(packet("Do it to a", call))
 
 
-@pytest.mark.parametrize(
-    ("request_", "says"),
-    [
-        ("thanks", "You're welcome."),
-        ("bye", "Goodbye."),
-        ("ok", "What is next?"),
-        ("hello", "Hello!"),
-        ("help", "- files.read_file: Read a text file"),
-        ("what can you do?", "`allow_write_tools` in the settings switches them on"),
-        ("who are you?", "I am Packetgate"),
-    ],
-)
-async def test_small_talk_gets_what_a_person_expects(request_: str, says: str):
-    assert says in await answer(packet(request_))
-
-
 async def test_the_answer_has_calls_then_the_note_then_suggestions():
     given = packet(
         "Do it",
@@ -112,7 +96,13 @@ async def test_unavailable_servers_and_tools_are_named():
 @pytest.mark.parametrize(
     ("request_", "parts"),
     [
+        ("thanks", ("You're welcome.",)),
+        ("bye", ("Goodbye.",)),
+        ("ok", ("What is next?",)),
         ("Hello", ("Hello!", "files.read_file")),
+        ("help", ("- files.read_file: Read a text file",)),
+        ("what can you do?", ("`allow_write_tools` in the settings switches them on",)),
+        ("who are you?", ("I am Packetgate",)),
         ("What is love?", ("No tool matches",)),
         ("Don't delete a.txt", ("Nothing was done",)),
         ("Convert the photographs in the directory", ('"photographs"', "`/list_directory", "`/convert_time")),

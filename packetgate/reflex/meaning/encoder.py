@@ -118,16 +118,8 @@ class StaticEncoder:
         return arrays["words"], arrays["scale"].astype(np.float32), load_tokenizer(self._folder / VOCABULARY)
 
 
-@cache
-def sentence_encoder() -> SentenceEncoder:
-    """Return the shipped encoder; each process has one instance."""
-    return SentenceEncoder()
-
-
-@cache
-def static_encoder() -> StaticEncoder:
-    """Return the shipped token vectors; each process has one instance."""
-    return StaticEncoder()
+sentence_encoder, static_encoder = cache(SentenceEncoder), cache(StaticEncoder)
+"""Functions that return the shipped encoders; each process has one of each."""
 
 
 def vector_of(text: str) -> Floats:

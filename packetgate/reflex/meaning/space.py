@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,7 @@ class Space:
         if not names:
             return names, np.zeros((0, len(COLUMNS)), np.float32)
         places = [self._places[name] for name in names]
-        return names, features(names, request, lexical, Cosines(whole[places], part[places]))
+        return names, features(names, request, lexical, whole[places], part[places])
 
     def _cosines(self, text: str) -> Floats:
         # unlike `@`, einsum starts no threads
@@ -92,19 +92,15 @@ def load_ranking_trees(path: Path) -> "dict[str, Trees]":
     return {kind: Trees.from_arrays(arrays, kind) for kind in ("fine", "coarse")}
 
 
-class Cosines(NamedTuple):
-    """Cosines of candidates, in the order of their names."""
+def features(names: Sequence[str], request: ScoredRequest, lexical: Lexical, whole: Floats, part: Floats) -> Floats:
+    """Return a row for each candidate, with the columns of `COLUMNS`.
 
-    whole: Floats
-    """Cosine with the whole request."""
-    part: Floats
-    """Cosine with the nearest sentence of the request."""
-
-
-def features(names: Sequence[str], request: ScoredRequest, lexical: Lexical, near: Cosines) -> Floats:
-    """Return a row for each candidate, with the columns of `COLUMNS`."""
+    Args:
+        whole: cosine of each candidate with the whole request.
+        part: with the nearest sentence of the request.
+    """
     stems, entries = lexical.known_stems(request.words), [lexical.entries[name] for name in names]
-    whole, part, word_count = near.whole, near.part, len(request.words)
+    word_count = len(request.words)
     rarity = np.array([lexical.rarity(stem) for stem in stems] or [1.0])
     packed = np.array(
         [[one.held[stem].counts if stem in one.held else 0 for stem in stems] or [0] for one in entries], np.int64

@@ -1,6 +1,7 @@
 """Read a tool's arguments from a request, with their probabilities and the unused mentions."""
 
 from collections.abc import Mapping, Sequence, Set
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -265,10 +266,8 @@ def fill_per_path(spec: ToolSpec, text: str, *, now: datetime | None = None) -> 
     for span in all_paths:
         new = replace(certain, value=span.text, text=span.text, start=span.start, end=span.end)
         arguments = tuple(new if one is taken[0] else one for one in filling.arguments)
-        params: dict[str, Any] = {}
-        for one in arguments:
-            if one.state == "filled":
-                set_value(params, one.path, one.value)
+        params = deepcopy(filling.params)
+        set_value(params, new.path, new.value)
         unused = tuple(one for one in filling.unused if one not in all_paths)
         fillings.append(replace(filling, params=params, arguments=arguments, unused=unused))
     return fillings

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from packetgate.reflex.values.dates import amount_in, find_time_spans, format_moment, parse_moment
+from packetgate.reflex.values.dates import amount_in, format_moment, parse_moment
 from packetgate.reflex.values.mentions import parse_request
 from packetgate.reflex.values.tokens import tokenize
 
@@ -27,6 +27,7 @@ NOW = datetime(2026, 1, 15, 9)
         ("on March 5, 2024 and 2024-01-01 and next Friday", "date", ["March 5, 2024", "2024-01-01", "next Friday"]),
         ("am 5. März 2024, el 10 de mayo de 2023, 2024年5月3日", "date",
          ["5. März 2024", "10 de mayo de 2023", "2024年5月3日"]),
+        ("it may be", "date", []),
         ("at 14:30 and 3pm", "time", ["14:30", "3pm"]),
         ("for 2 hours and 30 minutes", "duration", ["2 hours and 30 minutes"]),
         ("in the University of Vienna with Ada Lovelace", "name", ["University of Vienna", "Ada Lovelace"]),
@@ -71,18 +72,14 @@ def test_offsets_match_the_request():
         ("5. März 2024", None, "2024-03-05"),
         ("31/12/2023", None, "2023-12-31"),
         ("tomorrow", NOW, "2026-01-16"),
+        ("tomorrow", None, None),
         ("in 3 days", NOW, "2026-01-18"),
         ("next Friday", NOW, "2026-01-16"),
     ],
 )
-def test_dates_and_times_are_parsed(said: str, now: datetime | None, day: str):
+def test_dates_and_times_are_parsed(said: str, now: datetime | None, day: str | None):
     moment = parse_moment(said, now)
-    assert moment is not None
-    assert format_moment(moment, "YYYY-MM-DD") == day
-
-
-def test_relative_dates_need_the_current_time():
-    assert parse_moment("tomorrow", None) is None
+    assert (moment and format_moment(moment, "YYYY-MM-DD")) == day
 
 
 @pytest.mark.parametrize(
@@ -91,10 +88,6 @@ def test_relative_dates_need_the_current_time():
 )
 def test_the_amount_of_a_duration(said: str, amount: tuple[float, str] | None):
     assert amount_in(said) == amount
-
-
-def test_a_verb_that_looks_like_a_month_is_not_a_date():
-    assert [*find_time_spans("it may be")] == []
 
 
 @pytest.mark.slow
