@@ -152,7 +152,7 @@ def _review(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> Ca
     if call.tool_name not in catalogue:
         return CallReview.failed(call, "the tool no longer exists")
     if call.tool_name == UNDO_TOOL and undo_in_words(packet.content.original_prompt):
-        return Review.approving([call], ONLY_UNDO).reviews[0]
+        return CallReview.unjudged(call, ONLY_UNDO)
     objections = objections_to(call, packet)
     signals, doubts = reflex_call_signals(call, packet, catalogue)
     probability = reflex_call_probability(signals)

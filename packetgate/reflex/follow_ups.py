@@ -59,7 +59,7 @@ _FROM_TO = frozenset("copy cp move mv rename compare diff duplicate".split())
 """Verbs with two paths: beside another path, `it` is the first one."""
 _AGAIN = frozenset("again repeat once more rerun retry".split())
 _BESIDE_AGAIN = frozenset("do it that this please now try run the same thing me and time one".split())
-_MAX_CHARS = 100
+_MAX_NAME_CHARS = 100
 _NAMES = ("path", "file", "filename", "name", "title", "url", "uri", "id")
 """Fields that name an entry of a list, in order of preference."""
 _BULLET = re.compile(r"\s*(?:[-*•]\s+|\d+[.)]\s+|\[\w+\]\s+)?")
@@ -231,7 +231,7 @@ def _names_in(value: Any) -> Iterator[str]:
     for entry in value if isinstance(value, list) else []:
         named = [entry.get(name) for name in _NAMES] if isinstance(entry, dict) else [entry]
         name = next((one for one in named if isinstance(one, str) and one), "")
-        if name and len(name) <= _MAX_CHARS and "\n" not in name:
+        if name and len(name) <= _MAX_NAME_CHARS and "\n" not in name:
             yield name
 
 

@@ -25,6 +25,9 @@ FEATURES_VERSION = 3  # weights for another version of the features are refused
 Matrix = NDArray[np.float32]
 Indices = NDArray[np.int64]
 FAR = 12  # largest distance in tokens
+MAX_VECTOR_TOKENS = 400
+ABOUT_CHARS = 200
+TREES = Path(__file__).with_name("trees.npz")
 
 _TYPES = ("string", "integer", "number", "boolean", "enum", "array", "object", "any")
 _CUES = (
@@ -81,7 +84,10 @@ _PAIR_NAMES = [
     "of kind", "order of kind", "order gap", "in tool name", "in tool text",
     "name near", "about near", "other near", "nearer than other", "name below best", "about below best",
 ]  # fmt: skip
+_DISTANCE_NAMES = {"name left", "name right", "about left", "about right", "other left", "other right"}
+_WITHOUT_SPAN = np.array([float(FAR) if name in _DISTANCE_NAMES else 0.0 for name in _PAIR_NAMES], dtype=np.float32)
 FEATURE_NAMES = tuple(_SPAN_NAMES + _PARAMETER_NAMES + _PAIR_NAMES)
+_PERCENT = frozenset({"percent", "percentag", "pct"})
 _FROM = frozenset("from between von de desde".split())
 _TO = frozenset("to into and until nach bis a à hasta as".split())
 
@@ -232,11 +238,6 @@ class FeatureContext:
         ).T
 
 
-_PERCENT = frozenset({"percent", "percentag", "pct"})
-_DISTANCE_NAMES = {"name left", "name right", "about left", "about right", "other left", "other right"}
-_WITHOUT_SPAN = np.array([float(FAR) if name in _DISTANCE_NAMES else 0.0 for name in _PAIR_NAMES], dtype=np.float32)
-
-
 def _classes_of(one: Parameter) -> set[str]:
     return {name for name, stems in _CLASSES.items() if name not in {"from", "to"} and stems & {*one.words}}
 
@@ -341,9 +342,6 @@ def _shape(text: str) -> str:
     return text
 
 
-TREES = Path(__file__).with_name("trees.npz")
-
-
 @cache
 def load_filling_trees() -> Trees:
     """Return the shipped trees. Raise WeightsError if the file is missing or broken, or has other features."""
@@ -351,10 +349,6 @@ def load_filling_trees() -> Trees:
     if arrays["version"] != FEATURES_VERSION or tuple(arrays["features"]) != FEATURE_NAMES:
         raise WeightsError(f"{TREES}: these weights are for another version of Packetgate; reinstall Packetgate")
     return Trees.from_arrays(arrays, "values")
-
-
-MAX_VECTOR_TOKENS = 400
-ABOUT_CHARS = 200
 
 
 class _Similarity:
