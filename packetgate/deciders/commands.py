@@ -16,7 +16,6 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.typed_calls import LINE, command_names, parse_call, positional, render_call, tools_named
 
 COMMAND = "you typed this command"
-ONLY_UNDO = "the request only asks to undo a change"
 UNDO_TOOL = "ai.undo"
 HELP = "A command calls exactly its tool, without a model. Optional arguments are given as `name=value`."
 NOT_TYPED = (
@@ -27,14 +26,6 @@ LISTED = 30
 """Most tools that `/help` lists."""
 _HELP = re.compile(r"/(?:help)?", re.IGNORECASE)
 _UNDO = re.compile(r"/undo(?:\s+(?P<change>[0-9a-f][0-9a-f-]{3,39}))?", re.IGNORECASE)
-_THING = (
-    r"(?:that|this|it|(?:(?:the|my|your)\s+)?(?:(?:last|latest|previous)\s+)?(?:change|edit|write|move|copy|deletion))"
-)
-_UNDO_WORDS = re.compile(
-    rf"(?:please\s+)?(?:(?:undo|revert|reverse|roll\s+back|take\s+back)(?:\s+{_THING})?|(?:take|roll)\s+{_THING}\s+back)"
-    r"(?:\s+(?:to|of|in)\s+(?P<path>\S*\w))?(?:\s+(?P<change>[0-9a-f]{8,32}))?(?:,?\s+please)?[.!]*",
-    re.IGNORECASE,
-)
 
 
 def undo_command(change: str = "") -> str:
@@ -128,12 +119,3 @@ def command_selection(packet: CognitionPacket, catalogue: Catalogue) -> Selectio
         checked=resolve_values(CheckedCall(spec.name, params), spec),
     )
     return Selection.of_certain(call)
-
-
-def undo_in_words(text: str) -> Selection | None:
-    """Return the call that a text such as `undo that` asks for, if it asks for nothing else; otherwise None."""
-    words = _UNDO_WORDS.fullmatch(text.strip())
-    if words is None:
-        return None
-    params = {name: value for name, value in words.groupdict().items() if value}
-    return Selection.of_certain(SelectedCall(tool_name=UNDO_TOOL, params=params, reasoning=ONLY_UNDO))

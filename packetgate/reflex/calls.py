@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from packetgate.deciders.commands import ONLY_UNDO, UNDO_TOOL, undo_in_words
+from packetgate.deciders.commands import UNDO_TOOL
 from packetgate.deciders.protocols import Review, SelectedCall, Selection
 from packetgate.gate.confidence import CallReview
 from packetgate.gate.provenance.own_words import UserWords
@@ -24,7 +24,7 @@ from packetgate.reflex.fit import (
 )
 from packetgate.reflex.follow_ups import current_step, read_request
 from packetgate.reflex.judge.calls import right_log_odds, with_earlier
-from packetgate.reflex.reading import steps_in
+from packetgate.reflex.reading import ONLY_UNDO, steps_in, undo_in_words
 from packetgate.reflex.signals import CallSignals, ReflexCallSignals, is_known_builtin, reflex_call_probability
 from packetgate.reflex.values.filling import PURPOSEFUL, Filling, fill_parameters, value_from_answer
 from packetgate.reflex.values.mentions import parse_request

@@ -4,11 +4,10 @@ import asyncio
 from datetime import datetime
 from functools import partial
 
-from packetgate.deciders.commands import ONLY_UNDO, undo_in_words
 from packetgate.deciders.intent import intent_decision
 from packetgate.deciders.protocols import IntentDecision
 from packetgate.reflex.follow_ups import read_request
-from packetgate.reflex.reading import steps_in
+from packetgate.reflex.reading import ONLY_UNDO, steps_in, undo_in_words
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Access

@@ -3,6 +3,8 @@
 import re
 from itertools import pairwise
 
+from packetgate.deciders.commands import UNDO_TOOL
+from packetgate.deciders.protocols import SelectedCall, Selection
 from packetgate.tools.text.reading import PATH, is_small_talk, is_within_quotes, mentions_in, verbs_in
 from packetgate.tools.text.verbs import KNOWN_VERBS, SENSES
 
@@ -26,6 +28,15 @@ _LEAVE_UNCHANGED = re.compile(
 _INSTEAD = re.compile(r"\?|\b(?:i|we|instead|only|just)\b", re.IGNORECASE)
 """After a clause that forbids something, these words or a question mark show a new request."""
 _LOOSE_ENDS = re.compile(r"^(?:[\s,.;!]|\b(?:and|but|so)\b)+|(?:[\s,;]|\b(?:and|but|so)\b)+$", re.IGNORECASE)
+ONLY_UNDO = "the request only asks to undo a change"
+_THING = (
+    r"(?:that|this|it|(?:(?:the|my|your)\s+)?(?:(?:last|latest|previous)\s+)?(?:change|edit|write|move|copy|deletion))"
+)
+_UNDO_WORDS = re.compile(
+    rf"(?:please\s+)?(?:(?:undo|revert|reverse|roll\s+back|take\s+back)(?:\s+{_THING})?|(?:take|roll)\s+{_THING}\s+back)"
+    r"(?:\s+(?:to|of|in)\s+(?P<path>\S*\w))?(?:\s+(?P<change>[0-9a-f]{8,32}))?(?:,?\s+please)?[.!]*",
+    re.IGNORECASE,
+)
 
 
 def steps_in(request: str) -> list[str]:
@@ -86,3 +97,12 @@ def _split_outside_quotes(pattern: re.Pattern[str], text: str) -> list[str]:
             pieces.append(text[last : match.start()])
             last = match.end()
     return [*pieces, text[last:]]
+
+
+def undo_in_words(text: str) -> Selection | None:
+    """Return the call that a text such as `undo that` asks for, if it asks for nothing else; otherwise None."""
+    words = _UNDO_WORDS.fullmatch(text.strip())
+    if words is None:
+        return None
+    params = {name: value for name, value in words.groupdict().items() if value}
+    return Selection.of_certain(SelectedCall(tool_name=UNDO_TOOL, params=params, reasoning=ONLY_UNDO))

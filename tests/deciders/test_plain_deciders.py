@@ -1,40 +1,19 @@
 """The deciders without a model and without a plug-in: only typed commands call tools, and the answer says so."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support.packets import CONTEXT, FILES, asking, done, packet, with_output
+from support.packets import CONTEXT, FILES, Shelf, asking, done, packet, with_output
 
-from packetgate import plugins
 from packetgate.deciders.fallback import NO_ANSWER, plain_deciders
-from packetgate.router import create_router
 from packetgate.state.sections import Attachment, Content
 
 PLAIN = plain_deciders()
 ATTACHED = asking("What does it say?").with_update({"content": Content(attachments=(Attachment(name="a.txt"),))})
 
 
-@pytest.fixture
-def without_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [])
-    plugins.installed.cache_clear()
-    yield
-    plugins.installed.cache_clear()
-
-
-@pytest.mark.usefixtures("without_plugins")
-@pytest.mark.parametrize(
-    ("request_", "says", "calls"),
-    [("/read a.txt", "apples", ["ai.read"]), ("read a.txt", "such as `/read README.md`", [])],
-)
-def test_only_a_typed_command_calls_a_tool(request_: str, says: str, calls: list[str], tmp_path: Path):
-    (tmp_path / "a.txt").write_text("apples")
-    with create_router(root=tmp_path) as router:
-        turn = router.invoke(request_)
-    assert says in turn.answer
-    assert [call.tool_name for call in turn.calls] == calls
+async def test_words_need_no_tool():
+    assert not (await PLAIN.intent(asking("read a.txt"), Shelf(), CONTEXT)).needs_tool
 
 
 async def test_no_call_is_approved():
