@@ -103,12 +103,7 @@ class Selection(StageDecision):
     def of_certain(cls, call: SelectedCall) -> "Selection":
         """Return the selection of the only call that the request asks for."""
         return cls(
-            action="call",
-            calls=(call,),
-            complete=True,
-            confidence=1.0,
-            reasoning=call.reasoning,
-            decided_by="reflex",
+            action="call", calls=(call,), complete=True, confidence=1.0, reasoning=call.reasoning, decided_by="reflex"
         )
 
     def replacing(self, model_selection: "Selection") -> "Selection":

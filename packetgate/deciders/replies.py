@@ -9,14 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from packetgate.gate.replies import (
-    CORRECTING_WORDS,
-    LIMITING_WORDS,
-    POLITE_WORDS,
-    read_reply,
-    tokens_of,
-    verdict_of,
-)
+from packetgate.gate.replies import CORRECTING_WORDS, LIMITING_WORDS, POLITE_WORDS, read_reply, tokens_of, verdict_of
 from packetgate.state.channels import is_slash_command
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import code_span, shorten

@@ -37,12 +37,7 @@ _MAY_HAVE_RUN = {ToolExecutionStatus.APPROVED, ToolExecutionStatus.EXECUTED, Too
 
 
 async def ask_user(
-    packet: CognitionPacket,
-    runtime: Runtime[RoutingContext],
-    *,
-    toolbox: Toolbox,
-    gate: Gate,
-    replies: ReplyReader,
+    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, toolbox: Toolbox, gate: Gate, replies: ReplyReader
 ) -> PacketUpdate:
     """Interrupt with the open question. An unusable answer repeats the question with the reason."""
     question = packet.governance.question

@@ -96,10 +96,7 @@ async def _command_palette(packet: CognitionPacket, tool_name: str, toolbox: Too
     spec = catalogue.get(tool_name)
     entries = [PaletteEntry(tool_name=tool_name, detail="name", reason="command", risk=spec.risk)] if spec else []
     context = packet.context.changed(palette=tuple(entries), servers=toolbox.health())
-    return {
-        "context": context,
-        "reasoning": packet.reasoning.with_summary(_STAGE, f"the command's: {tool_name}"),
-    }
+    return {"context": context, "reasoning": packet.reasoning.with_summary(_STAGE, f"the command's: {tool_name}")}
 
 
 def _summary(palette: Palette, tool_count: int, *, exact: bool) -> str:

@@ -22,13 +22,7 @@ from packetgate.reflex.signals import (
     serving_log_odds,
     serving_probabilities,
 )
-from packetgate.reflex.values.filling import (
-    PURPOSEFUL,
-    Filling,
-    existing_names,
-    fill_per_path,
-    takes_path,
-)
+from packetgate.reflex.values.filling import PURPOSEFUL, Filling, existing_names, fill_per_path, takes_path
 from packetgate.reflex.values.mentions import EDGES, parse_request, unify_synonym
 from packetgate.reflex.values.tokens import tokenize
 from packetgate.state.packet import CognitionPacket

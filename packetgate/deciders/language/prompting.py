@@ -158,11 +158,7 @@ def _named(catalogue: Catalogue, names: Sequence[str]) -> str:
 
 
 def _full_tools(
-    model: Model,
-    packet: CognitionPacket,
-    catalogue: Catalogue,
-    entries: Mapping[str, PaletteEntry],
-    advisers: Advisers,
+    model: Model, packet: CognitionPacket, catalogue: Catalogue, entries: Mapping[str, PaletteEntry], advisers: Advisers
 ) -> list[str]:
     full = sorted(name for name, entry in entries.items() if entry.detail == "full")
     limit = model.tool_token_limit
