@@ -19,7 +19,7 @@ async def test_a_call_rejected_in_words_is_not_repeated(notebook: Notebook):
         await talk.ask(ASK)
         packet = await talk.reply({"type": "reject", "message": "not like that"})
     assert notebook.calls == []
-    assert "asked about or denied" in packet.response.candidate
+    assert "waits for approval or was denied" in packet.response.candidate
 
 
 async def test_a_message_of_one_word_is_an_answer(notebook: Notebook):
