@@ -43,20 +43,23 @@ from benchmarks.selection.cases import drawn
 from packetgate.deciders.choosing import reflex_deciders
 
 
-async def graded(requests: Sequence[Request], name: str = "", *, plain: bool = False) -> AsyncGenerator[Grade]:
+async def graded(
+    requests: Sequence[Request], name: str = "", *, plain: bool = False, port: int = 0
+) -> AsyncGenerator[Grade]:
     """Play the requests, ordered by their servers, and yield their grades.
 
     Args:
         name: the model, as in PACKETGATE_LITE; empty: no model.
         plain: use plain tool calling.
+        port: port of the site, 0 for any free one. Reviews read the addresses of requests, ports included.
 
     Raises:
-        InputError: a server does not start, or there is no such model.
+        InputError: a server does not start, the port is in use, or there is no such model.
     """
     model = await open_model(name) if name else None
     deciders = by_one(model) if model else reflex_deciders()
     by_servers = groupby(sorted(requests, key=_server_names), key=_server_names)
-    with served_site() as site, tempfile.TemporaryDirectory(prefix="everyday-") as folder:
+    with served_site(port) as site, tempfile.TemporaryDirectory(prefix="everyday-") as folder:
         world = World(Path(folder), site)
         for number, (names, group) in enumerate(by_servers):
             home = Path(folder) / f"home-{number}"
@@ -79,15 +82,15 @@ def _server_names(request: Request) -> tuple[ServerName, ...]:
 
 
 async def measure(
-    requests: Sequence[Request], explain: TextIO | None, name: str = "", *, plain: bool = False
+    requests: Sequence[Request], explain: TextIO | None, name: str = "", *, plain: bool = False, port: int = 0
 ) -> list[Grade]:
     """Play the requests, and write the explanation of each grade as soon as it is known.
 
     Raises:
-        InputError: a server does not start, or there is no such model.
+        InputError: a server does not start, the port is in use, or there is no such model.
     """
     grades: list[Grade] = []
-    async with aclosing(graded(requests, name, plain=plain)) as found:
+    async with aclosing(graded(requests, name, plain=plain, port=port)) as found:
         async for one in found:
             grades.append(one)
             if explain:
@@ -133,6 +136,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, one line per server")
     parser.add_argument("--model", default="", help="model, such as llamacpp:/path/model.gguf?n_threads=1")
     parser.add_argument("--plain", action="store_true", help="use plain tool calling instead of Packetgate")
+    parser.add_argument("--port", type=int, default=18_473, help="port of the site, 0 for any free one")
     parser.add_argument("--sample", type=int, help="number of requests, drawn with a fixed seed")
     given = parser.parse_args(words)
     if given.plain and not given.model:
@@ -145,7 +149,7 @@ def main(words: Sequence[str] | None = None) -> None:
         ]
         requests = drawn(requests, given.sample) if given.sample else requests
         with given.explain.open("w", encoding="utf-8") if given.explain else nullcontext() as explain:
-            grades = asyncio.run(measure(requests, explain, given.model, plain=given.plain))
+            grades = asyncio.run(measure(requests, explain, given.model, plain=given.plain, port=given.port))
     lines = [*figures(grades)]
     if given.json:
         print("\n".join(map(json.dumps, lines)))

@@ -1,5 +1,6 @@
 """Provide the world of the requests: a folder under git, a database, a memory, and a small site on loopback."""
 
+import filecmp
 import json
 import os
 import shlex
@@ -74,10 +75,13 @@ class World:
         self.before = self.state()
 
     def reset(self) -> None:
-        """Restore the initial state. The folder itself stays, because servers have it open."""
-        for one in self.root.iterdir():
-            shutil.rmtree(one) if one.is_dir() and not one.is_symlink() else one.unlink()
-        shutil.copytree(self._initial / "files", self.root, symlinks=True, dirs_exist_ok=True)
+        """Restore the initial state. What has not changed stays in place: servers have the folder open, and their
+        sandbox refuses a call after git's settings were replaced."""
+        initial = self._initial / "files"
+        for one in sorted(self.root.rglob("*"), reverse=True):
+            if not _is_same(one, initial / one.relative_to(self.root)):
+                shutil.rmtree(one) if one.is_dir() and not one.is_symlink() else one.unlink()
+        shutil.copytree(initial, self.root, symlinks=True, dirs_exist_ok=True, copy_function=_copy_missing)
         for path in (self.database, self.memory):
             shutil.copy2(self._initial / path.name, path)
 
@@ -143,6 +147,18 @@ class World:
             raise InputError(f"the world's commit {message!r} cannot be made: {problem.strip()}")
 
 
+def _is_same(path: Path, initial: Path) -> bool:
+    """Return whether two paths are both folders, or files with the same content and mode."""
+    if path.is_symlink() or not initial.exists() or path.stat().st_mode != initial.stat().st_mode:
+        return False
+    return path.is_dir() or filecmp.cmp(path, initial, shallow=False)
+
+
+def _copy_missing(source: str, target: str) -> None:
+    if not Path(target).exists():
+        shutil.copy2(source, target)
+
+
 def _both_spellings(lines: str) -> str:
     """Return lines of JSON, alternately as JavaScript and as Python write them."""
     values = [json.loads(line) for line in lines.splitlines() if line.strip()]
@@ -156,10 +172,18 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def served_site() -> Iterator[str]:
-    """Serve the world's pages on loopback, and yield their address."""
+def served_site(port: int) -> Iterator[str]:
+    """Serve the world's pages on loopback, and yield their address; port 0 is any free one.
+
+    Raises:
+        InputError: the port is in use.
+    """
     handler = partial(_Quiet, directory=str(FOLDER / SITE))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+    except OSError as error:
+        raise InputError(f"port {port} is in use: choose another one with --port") from error
+    with server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:

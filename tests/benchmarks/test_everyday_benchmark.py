@@ -67,6 +67,17 @@ def test_an_unwanted_change_is_wrong_with_any_answer(world: World):
     assert graded(world, expect={"calls": 0}).outcome == "well", "nothing is changed"
 
 
+def test_a_reset_replaces_only_what_changed(world: World):
+    """A sandboxed server is refused after git's settings were replaced."""
+    settings = (world.root / ".git" / "config").stat().st_ino
+    (world.root / "todo.md").unlink()
+    (world.root / "todo.md" / "deep").mkdir(parents=True)
+    world.git("branch spring")
+    world.reset()
+    assert world.state() == world.before
+    assert (world.root / ".git" / "config").stat().st_ino == settings
+
+
 def test_the_requests_are_valid():
     requests = read_requests()
     assert len(requests) > 350
@@ -83,7 +94,7 @@ def test_the_benchmark_runs_on_the_built_in_tools(tmp_path: Path, capsys: pytest
     ]
     file, explanations = tmp_path / "r.jsonl", tmp_path / "told.jsonl"
     file.write_text("".join(json.dumps({**line, "servers": ["builtin"]}) + "\n" for line in lines))
-    main(["--requests", str(file), "--json", "--explain", str(explanations)])
+    main(["--port", "0", "--requests", str(file), "--json", "--explain", str(explanations)])
     builtin, totals = map(json.loads, capsys.readouterr().out.splitlines())
     assert (builtin["requests"], builtin["well"], builtin["wrong"], totals["calls"]) == (4, 3, 1, 3)
     explained = {one["id"]: one for one in map(json.loads, explanations.read_text().splitlines())}
