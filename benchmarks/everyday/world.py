@@ -123,6 +123,7 @@ class World:
 
     def _commit_all(self) -> None:
         self.git("init --quiet --initial-branch main --template=")
+        (self.root / GIT / "hooks").mkdir()
         self.git("config user.name packetgate")
         self.git("config user.email packetgate@example.com")
         self._commit(FIRST_COMMIT, 1)
