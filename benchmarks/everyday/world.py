@@ -58,10 +58,10 @@ class World:
         self.site = site
         self.root = place / "files"
         self.database = place / "shop.db"
-        self.memory = place / "memory.jsonl"
+        self.memory = place / "memory" / "memory.jsonl"
         self._initial = place / "initial"
-        self.root.mkdir()
-        self._initial.mkdir()
+        for folder in (self.root, self.memory.parent, self._initial):
+            folder.mkdir()
         for one in sorted(FOLDER.iterdir()):
             if one.name in APART:
                 continue

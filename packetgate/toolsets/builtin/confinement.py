@@ -99,7 +99,10 @@ class Confinement:
                     shown = top / hidden_path.relative_to(source)
                     mounts[shown] = ("--tmpfs",) if path.is_dir() else ("--ro-bind", os.devnull)
         start = self.folder if _is_within(self.folder, bound) else user_home
-        by_depth = sorted(mounts.items(), key=lambda mount: len(mount[0].parts))
+        by_depth = sorted(
+            (mount for mount in mounts.items() if not _is_already_writable(mount[0], mounts)),
+            key=lambda mount: len(mount[0].parts),
+        )
         return [
             shutil.which("bwrap") or "bwrap",
             *_ISOLATION.split(),
@@ -133,6 +136,12 @@ async def in_thread(blocking: AbstractContextManager[_T]) -> AsyncIterator[_T]:
 
 def _is_within(path: Path, folders: Iterable[Path]) -> bool:
     return any(path.is_relative_to(folder) for folder in folders)
+
+
+def _is_already_writable(path: Path, mounts: Mapping[Path, tuple[str, ...]]) -> bool:
+    """Return whether a writable path is in a writable folder: as a mount point of its own it cannot be replaced."""
+    around = next((folder for folder in path.parents if folder in mounts), None)
+    return around is not None and mounts[path][0] == mounts[around][0] == "--bind-try"
 
 
 def _needed_by_programs(program: str, environment: Mapping[str, str]) -> list[Path]:

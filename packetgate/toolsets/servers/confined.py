@@ -37,8 +37,8 @@ HOSTS_HINT = (
     "the refused hosts"
 )
 SANDBOX_ERRORS = re.compile(
-    r"read-only file system|no such file|command not found|permission denied|not permitted|unreachable|name resolution"
-    r"|fetch failed|\b(?:EROFS|ENOENT|EACCES|EPERM|ENETUNREACH|EAI_AGAIN|ENOTFOUND)\b",
+    r"read-only file system|no such file|command not found|permission denied|not permitted|resource busy|unreachable"
+    r"|name resolution|fetch failed|\b(?:EROFS|ENOENT|EACCES|EPERM|EBUSY|ENETUNREACH|EAI_AGAIN|ENOTFOUND)\b",
     re.IGNORECASE,
 )
 """Errors that the sandbox may cause."""
@@ -250,9 +250,13 @@ def _usable(path: Path) -> tuple[Path, bool] | None:
         return path, is_environment
     if path.is_file() and (path.suffix in _PROGRAM_SUFFIXES or os.access(path, os.X_OK)):
         return _project(path), True
-    is_private = not Path.home().is_relative_to(path.parent)  # the folder is none of many things
-    if (path.suffix in DATABASE_SUFFIXES or not path.exists()) and path.suffix and path.parent.is_dir() and is_private:
-        return path.parent, False  # a database has further files next to it
+    if path.suffix and path.parent.is_dir() and not Path.home().is_relative_to(path.parent):
+        has_others = any(not other.name.startswith(path.stem) for other in path.parent.iterdir())
+        if path.suffix in DATABASE_SUFFIXES or not path.exists() or not has_others:
+            return (
+                path.parent,
+                False,
+            )  # a database has further files next to it, and a file may be replaced by a new one
     return (path, False) if path.exists() else None
 
 

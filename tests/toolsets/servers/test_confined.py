@@ -267,6 +267,18 @@ async def test_git_of_a_server_runs_no_hook_and_no_monitor(home: Path, work: Pat
         assert (work / "ran").exists() is runs
 
 
+@pytest.mark.parametrize("name", ["work/notes.jsonl", "notes/notes.jsonl", "shared/notes.jsonl"])
+async def test_a_named_file_can_be_replaced_where_its_folder_is_open(home: Path, work: Path, name: str):
+    for other in (name, "shared/of-another-program.txt"):
+        (home / other).parent.mkdir(exist_ok=True)
+        (home / other).touch()
+    replacing = 'import os; open(path + ".tmp", "w").close(); os.replace(path + ".tmp", path)'
+    (work / "server.py").write_text(SAVING.replace('open(path, "w").close()', replacing))
+    async with sandboxed(data_of(home), sys.executable, "server.py", env={"NOTES": str(home / name)}) as hub:
+        result = await hub.call("it.save", {"path": str(home / name)})
+    assert result.success is not name.startswith("shared"), result.output
+
+
 NODE_SERVER = """
 const { name } = require("dep")
 require("readline").createInterface({ input: process.stdin }).on("line", (line) => {
