@@ -1,8 +1,11 @@
-"""Create virtual environments for other libraries with `uv`."""
+"""Create virtual environments for other libraries with `uv`, and choose where programs come from."""
 
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from packetgate.state.errors import InputError
@@ -24,3 +27,14 @@ def make_environment(folder: Path, of: str, *install: str) -> Path:
         if done.returncode:
             raise InputError(f"the environment of {of} cannot be created: {done.stderr.strip()[-400:]}")
     return python
+
+
+@contextmanager
+def programs_from(*folders: str) -> Iterator[None]:
+    """Put these folders, and that of this Python's programs, in front of PATH."""
+    before = os.environ["PATH"]
+    os.environ["PATH"] = os.pathsep.join([*folders, str(Path(sys.executable).parent), before])
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = before

@@ -3,13 +3,12 @@
 import asyncio
 import contextlib
 import json
-import os
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.environment import programs_from
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.registry import KnownServer, Registry, ToolLabel, definition_digest, load_registry
 from packetgate.toolsets.builtin.sandbox import SandboxSettings
@@ -42,7 +41,7 @@ async def is_not_imitated(row: dict[str, Any]) -> bool:
         await asyncio.to_thread(_write_files, row, place, data)
         has_imitation = any(text.startswith("FAKE") for text in row["files"].values())
         is_right, ran = True, place / "ran"
-        with contextlib.chdir(place), _path(*row.get("path", ())):
+        with contextlib.chdir(place), programs_from(*row.get("path", ())):
             for entry in (*row.get("before", ()), row["entry"]):
                 is_labelled = await _is_labelled(entry, data)
                 how = ran.read_text() if ran.exists() else ""
@@ -75,16 +74,6 @@ def _content(text: str, place: Path, data: Path, package: str) -> str:
     deleted = [str(place / "node_modules")] if "deletes node_modules" in kind else []
     names = {"python": sys.executable, "place": str(place), "data": str(data), "code": code}
     return _FAKE.format(deleted=deleted, **names) + Path(__file__).with_name("server.py").read_text()
-
-
-@contextlib.contextmanager
-def _path(*folders: str) -> Iterator[None]:
-    before = os.environ["PATH"]
-    os.environ["PATH"] = os.pathsep.join([*folders, str(Path(sys.executable).parent), before])
-    try:
-        yield
-    finally:
-        os.environ["PATH"] = before
 
 
 async def _is_labelled(entry: dict[str, Any], data: Path) -> bool:

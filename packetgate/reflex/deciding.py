@@ -138,10 +138,13 @@ def _exists(name: str, params: Mapping[str, Any], spec: ToolSpec) -> bool:
 
 
 def _nearest_calls(part: str, fits: Sequence[Fit]) -> Iterator[Alternative]:
-    """Yield the calls that may be meant, complete ones first. A change that leaves out a word is not among them."""
-    for fit in sorted(fits, key=lambda fit: bool(fit.missing)):
-        leaves_out = bool(words_left_out(part, fit.spec, fit.fillings))
-        if fit.probability >= MIN_ALTERNATIVE and not (leaves_out and _changes(fit.spec)):
+    """Yield the calls that may be meant: complete ones first, then those that leave out fewer words.
+
+    A change that leaves out a word is not among them.
+    """
+    left_out = {fit.spec.name: len(words_left_out(part, fit.spec, fit.fillings)) for fit in fits}
+    for fit in sorted(fits, key=lambda fit: (bool(fit.missing), left_out[fit.spec.name])):
+        if fit.probability >= MIN_ALTERNATIVE and not (left_out[fit.spec.name] and _changes(fit.spec)):
             for filling in fit.fillings if fit.values or not fit.missing else ():
                 params = fit.spec.resolved(filling.params)
                 yield Alternative(tool_name=fit.spec.name, params=params, reason=fit.reason)
