@@ -2,6 +2,7 @@
 
 import math
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -57,6 +58,7 @@ _LIMITS = _ALL | frozenset(
 _EMPTY = (STOP_WORDS | EDGES | POLITE_WORDS) - _LIMITS
 _RETRIEVAL = SENSES["read"] | SENSES["list"] | {"fetch", "give", "retrieve", "return"}
 _CLAUSE = re.compile(r"[^,.!?;\n]+")
+_CLAUSE_END = re.compile(r"[,.!?;:]\s+|\n")
 _VALUES = frozenset("quoted code url email path number date time".split())
 
 
@@ -140,18 +142,31 @@ def _exists(name: str, params: Mapping[str, Any], spec: ToolSpec) -> bool:
 def _nearest_calls(part: str, fits: Sequence[Fit]) -> Iterator[Alternative]:
     """Yield the calls that may be meant: complete ones first, then those that leave out fewer words.
 
-    A change that leaves out a word is not among them.
+    A change is not among them if it leaves out a word of a clause that contains one of its arguments.
     """
-    left_out = {fit.spec.name: len(words_left_out(part, fit.spec, fit.fillings)) for fit in fits}
-    for fit in sorted(fits, key=lambda fit: (bool(fit.missing), left_out[fit.spec.name])):
-        if fit.probability >= MIN_ALTERNATIVE and not (left_out[fit.spec.name] and _changes(fit.spec)):
+    left_out = {fit.spec.name: _left_out(part, fit.spec, fit.fillings) for fit in fits}
+    for fit in sorted(fits, key=lambda fit: (bool(fit.missing), len(left_out[fit.spec.name]))):
+        differs = _changes(fit.spec) and _share_clause(part, fit.fillings, left_out[fit.spec.name])
+        if fit.probability >= MIN_ALTERNATIVE and not differs:
             for filling in fit.fillings if fit.values or not fit.missing else ():
                 params = fit.spec.resolved(filling.params)
                 yield Alternative(tool_name=fit.spec.name, params=params, reason=fit.reason)
 
 
+def _share_clause(text: str, fillings: Sequence[Filling], tokens: Sequence[Token]) -> bool:
+    """Return whether one of the tokens is in a clause that contains an argument, or there are no arguments."""
+    starts = [end.end() for end in _CLAUSE_END.finditer(text)]
+    filled = [one for filling in fillings for one in filling.arguments if one.state == "filled"]
+    clauses = {bisect(starts, place) for one in filled for place in (one.start, one.end - 1)}
+    return any(not clauses or bisect(starts, token.start) in clauses for token in tokens)
+
+
 def words_left_out(text: str, spec: ToolSpec, fillings: Sequence[Filling]) -> list[str]:
     """Return the words of a part of a request that carry meaning and that no call of these accounts for, in order."""
+    return [token.text for token in _left_out(text, spec, fillings)]
+
+
+def _left_out(text: str, spec: ToolSpec, fillings: Sequence[Filling]) -> list[Token]:
     filled = {name: value for filling in fillings for name, value in filling.params.items()}
     spans = [
         (one.start, one.end)
@@ -186,7 +201,7 @@ def words_left_out(text: str, spec: ToolSpec, fillings: Sequence[Filling]) -> li
             return word in _LIMITS
         return not shows_file or word in _LIMITS or word in KNOWN_VERBS or token.kind in _VALUES
 
-    return [token.text for token in tokenize(text) if is_left_out(token)]
+    return [token for token in tokenize(text) if is_left_out(token)]
 
 
 def _asides(text: str) -> Iterator[tuple[int, int]]:

@@ -87,6 +87,11 @@ async def test_a_call_is_made_only_for_the_whole_request(
             "change the port in app.ini to 90",
             [("ai.edit", {"path": "app.ini", "old_text": "port", "new_text": "90"})],
         ),
+        ("delete tools.txt, the hose leaks", [("ai.delete", {"path": "tools.txt"})]),
+        (
+            "the hose leaks: append 'buy twine' to tools.txt",
+            [("ai.append", {"path": "tools.txt", "text": "buy twine"})],
+        ),
         ("delete the word rake from tools.txt", []),
         ("delete everything except garden.md", []),
     ],
