@@ -94,6 +94,10 @@ def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
                 f"cannot run {argv[0]!r}: no such program, or a script whose interpreter is missing; "
                 "argv is one program and its arguments, not a shell command"
             ) from error
+        except PermissionError as error:
+            raise ToolFailure(
+                f"cannot run {argv[0]!r}: it is not executable; put the program that runs it, such as python3, first"
+            ) from error
         except (OSError, ValueError) as error:
             raise ToolFailure(f"cannot run {argv[0]!r}: {getattr(error, 'strerror', None) or error}") from error
         report = _report(command, result, left)

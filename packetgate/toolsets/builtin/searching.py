@@ -73,7 +73,8 @@ def searching_tools(root: Root, corpus: Corpus) -> tuple[BuiltinTool, ...]:
                 lines = [f"{query!r} is in {places[0].path}, line {places[0].first_line}:", passage]
             return ToolAnswer("\n".join([*lines, *more]), {"found": len(places), "places": shown})
         nearest = _nearest_passages(corpus, query, root.name(real_path), pattern)
-        head = f"NO EXACT MATCH for {query!r} in {searched}.{' Nearest passages:' if nearest else ''}"
+        head = f"No {'exact ' if nearest else ''}match for {query!r} in {searched}"
+        head += ". Nearest passages:" if nearest else "."
         data = {"found": 0, "places": [], "nearest": [hit._asdict() for hit in nearest]}
         return ToolAnswer("\n\n".join([head, *(f"{hit.place}:\n{hit.text}" for hit in nearest), *more]), data)
 

@@ -55,7 +55,7 @@ async def test_a_failure_has_status_and_output(fail):
     ("argv", "says"),
     [
         (["no-such-thing"], "cannot run 'no-such-thing': no such program"),
-        (["./plain.txt"], "cannot run './plain.txt': Permission denied"),
+        (["./plain.txt"], "cannot run './plain.txt': it is not executable; put the program that runs it"),
         (["echo", "a\0b"], "cannot run 'echo': embedded null byte"),
         ([""], "argv[0] is empty"),
         (["  "], "argv[0] is empty"),

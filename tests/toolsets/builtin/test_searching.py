@@ -41,7 +41,7 @@ def library(folder):
 async def test_places_are_found(call, library, arguments, found):
     result = await call("ai.search", **arguments)
     assert [(place["path"], place["first_line"]) for place in result.structured["places"]] == found
-    assert result.output.startswith("NO EXACT MATCH") is not bool(found)
+    assert result.output.startswith(("No match for ", "No exact match for ")) is not bool(found)
 
 
 async def test_places_are_shown_as_lines_and_a_single_place_with_its_passage(succeed, library):
@@ -58,7 +58,8 @@ async def test_places_are_shown_as_lines_and_a_single_place_with_its_passage(suc
 
 async def test_without_an_exact_match_the_nearest_passages_are_shown(call, library):
     result = await call("ai.search", query="when does an owl hunt", path="docs")
-    assert result.output.startswith("NO EXACT MATCH for 'when does an owl hunt' in 2 text files of docs.")
+    head = "No exact match for 'when does an owl hunt' in 2 text files of docs. Nearest passages:"
+    assert result.output.startswith(head)
     assert result.structured["nearest"][0]["path"] == "docs/birds.md"
     assert "todo.txt" not in result.output
 
