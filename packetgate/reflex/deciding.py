@@ -46,6 +46,8 @@ from packetgate.tools.text.words import STOP_WORDS, stem_of, words_in, words_of
 
 MIN_ARGUMENTS = {Risk.READ: 0.45, Risk.WRITE: 0.45, Risk.EXECUTE: 0.7}
 """Least probability that all arguments of a call are right, without queries and existing paths."""
+MIN_OFFERED = 0.5
+"""Least probability of a change that is offered although it leaves out words."""
 MAX_NEAREST = 3
 """Most calls that are offered."""
 _ALL = frozenset("all any each every everything whole".split())
@@ -105,21 +107,31 @@ def _doubts_about(part: str, fits: Sequence[Fit]) -> Iterator[str]:
     exist = best.spec.paths_exist
     if exist and not exist(filling.params) and not mentions_in(part).paths:
         yield f"`{best.spec.name}` finds no such file or folder"
-    arguments = argument_probabilities(filling.params, filling)
-    unsure = {
-        name: probability
-        for name, probability in arguments.items()
-        if not _is_query(name, best.spec) and not _exists(name, filling.params, best.spec)
-    }
-    if math.prod(unsure.values()) < MIN_ARGUMENTS[best.spec.apparent_risk]:
-        names = [name for name, probability in unsure.items() if probability < DOUBTED] or [*filling.params]
-        yield f"uncertain arguments: {', '.join(f'`{name}`' for name in names)}"
-    signals = best.call_signals(
-        log_probability(arguments), len(filling.params), len(unused_values(part, best.fillings))
-    )._replace(right=right_log_odds(without_verdict(part), best.spec, filling.params))
-    probability = reflex_call_probability(signals)
+    if unsure := _unsure_arguments(best.spec, filling):
+        yield f"uncertain arguments: {', '.join(f'`{name}`' for name in unsure)}"
+    probability = _call_probability(part, best)
     if len(best.fillings) == 1 and probability < DOUBTED:
         yield f"`{best.spec.name}` is meant with a probability of only {probability:.2f}"
+
+
+def _call_probability(part: str, fit: Fit) -> float:
+    """Return the probability that a tool and its first arguments are what the part of a request means."""
+    filling = fit.fillings[0]
+    log = log_probability(argument_probabilities(filling.params, filling))
+    signals = fit.call_signals(log, len(filling.params), len(unused_values(part, fit.fillings)))
+    right = right_log_odds(without_verdict(part), fit.spec, filling.params)
+    return reflex_call_probability(signals._replace(right=right))
+
+
+def _unsure_arguments(spec: ToolSpec, filling: Filling) -> list[str]:
+    unsure = {
+        name: probability
+        for name, probability in argument_probabilities(filling.params, filling).items()
+        if not _is_query(name, spec) and not _exists(name, filling.params, spec)
+    }
+    if math.prod(unsure.values()) >= MIN_ARGUMENTS[spec.apparent_risk]:
+        return []
+    return [name for name, probability in unsure.items() if probability < DOUBTED] or [*filling.params]
 
 
 def _changes(spec: ToolSpec) -> bool:
@@ -142,23 +154,26 @@ def _exists(name: str, params: Mapping[str, Any], spec: ToolSpec) -> bool:
 def _nearest_calls(part: str, fits: Sequence[Fit]) -> Iterator[Alternative]:
     """Yield the calls that may be meant: complete ones first, then those that leave out fewer words.
 
-    A change is not among them if it leaves out a word of a clause that contains one of its arguments.
+    A change that leaves out words is among them only if it is likelier than not, and no clause of these words contains
+    an argument.
     """
     left_out = {fit.spec.name: _left_out(part, fit.spec, fit.fillings) for fit in fits}
     for fit in sorted(fits, key=lambda fit: (bool(fit.missing), len(left_out[fit.spec.name]))):
-        differs = _changes(fit.spec) and _share_clause(part, fit.fillings, left_out[fit.spec.name])
-        if fit.probability >= MIN_ALTERNATIVE and not differs:
+        if fit.probability >= MIN_ALTERNATIVE and _may_be_offered(part, fit, left_out[fit.spec.name]):
             for filling in fit.fillings if fit.values or not fit.missing else ():
                 params = fit.spec.resolved(filling.params)
                 yield Alternative(tool_name=fit.spec.name, params=params, reason=fit.reason)
 
 
-def _share_clause(text: str, fillings: Sequence[Filling], tokens: Sequence[Token]) -> bool:
-    """Return whether one of the tokens is in a clause that contains an argument, or there are no arguments."""
-    starts = [end.end() for end in _CLAUSE_END.finditer(text)]
-    filled = [one for filling in fillings for one in filling.arguments if one.state == "filled"]
+def _may_be_offered(part: str, fit: Fit, left_out: Sequence[Token]) -> bool:
+    if not left_out or not _changes(fit.spec):
+        return True
+    if _call_probability(part, fit) < MIN_OFFERED or any(_unsure_arguments(fit.spec, one) for one in fit.fillings):
+        return False
+    starts = [end.end() for end in _CLAUSE_END.finditer(part)]
+    filled = [one for filling in fit.fillings for one in filling.arguments if one.state == "filled"]
     clauses = {bisect(starts, place) for one in filled for place in (one.start, one.end - 1)}
-    return any(not clauses or bisect(starts, token.start) in clauses for token in tokens)
+    return bool(clauses) and not any(bisect(starts, token.start) in clauses for token in left_out)
 
 
 def words_left_out(text: str, spec: ToolSpec, fillings: Sequence[Filling]) -> list[str]:
