@@ -24,14 +24,13 @@ import json
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, chdir, nullcontext
+from contextlib import aclosing, nullcontext
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TextIO
 
 from benchmarks.command_line import command_parser, errors_in_one_line
-from benchmarks.environment import programs_from
 from benchmarks.everyday.cases import SERVERS, Request, ServerName, read_requests
 from benchmarks.everyday.figures import GOALS, OUTCOMES, explanation, figures
 from benchmarks.everyday.grading import Grade, TimeSpan, grade
@@ -60,12 +59,7 @@ async def graded(
     model = await open_model(name) if name else None
     deciders = by_one(model) if model else reflex_deciders()
     by_servers = groupby(sorted(requests, key=_server_names), key=_server_names)
-    with (
-        served_site(port) as site,
-        tempfile.TemporaryDirectory(prefix="everyday-") as folder,
-        chdir(folder),
-        programs_from(),
-    ):
+    with served_site(port) as site, tempfile.TemporaryDirectory(prefix="everyday-") as folder:
         world = World(Path(folder), site)
         for number, (names, group) in enumerate(by_servers):
             home = Path(folder) / f"home-{number}"

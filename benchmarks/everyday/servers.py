@@ -2,10 +2,11 @@
 
 import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, chdir
 from pathlib import Path
 from typing import Any
 
+from benchmarks.environment import programs_from
 from benchmarks.everyday.cases import ServerName
 from benchmarks.everyday.world import World
 from packetgate.connectors.sessions import Sessions
@@ -72,7 +73,7 @@ class OpenServers:
 async def open_servers(
     names: Sequence[ServerName], world: World, home: Path, deciders: Deciders
 ) -> AsyncIterator[OpenServers]:
-    """Start these servers, with the deciders of their turns.
+    """Start these servers as a user in the world's folder does, with the deciders of their turns.
 
     Raises:
         InputError: a server does not start.
@@ -81,9 +82,11 @@ async def open_servers(
     preferences.touch()
     settings = Settings(home=home, root=world.root, config=preferences, patience_s=PATIENCE_S)
     entries = tuple(ServerConfig(name, server_entry(name, world)) for name in names if name != "builtin")
-    async with await make_hub(settings, McpConfig(entries, builtin="all" if "builtin" in names else "none")) as hub:
-        await hub.catalogue()
-        problems = [f"{one.name}: {one.problem or one.state}" for one in hub.health() if one.state != "ready"]
-        if problems:
-            raise InputError(f"some servers did not start: {'; '.join(problems)}")
-        yield OpenServers(hub, settings, deciders)
+    config = McpConfig(entries, builtin="all" if "builtin" in names else "none")
+    with chdir(world.root), programs_from():
+        async with await make_hub(settings, config) as hub:
+            await hub.catalogue()
+            problems = [f"{one.name}: {one.problem or one.state}" for one in hub.health() if one.state != "ready"]
+            if problems:
+                raise InputError(f"some servers did not start: {'; '.join(problems)}")
+            yield OpenServers(hub, settings, deciders)
