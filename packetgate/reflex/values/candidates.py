@@ -104,8 +104,9 @@ def _strings(reading: ParsedRequest, parameter: Parameter, now: datetime | None)
         if span.kind in {"date", "time"}:
             yield from _moments(reading, span, parameter, now)
         zone = find_time_zone(span.text) if parameter.takes_zone and span.last - span.first <= 3 else None
-        yield Candidate(zone or span.text, "written", span, float(example is not None or zone is not None))
-        if span.kind == "path" and (pair := _PAIR.fullmatch(span.text)) and find_time_zone(span.text) is None:
+        if zone or example or not parameter.takes_zone:
+            yield Candidate(zone or span.text, "written", span, float(example is not None or zone is not None))
+        if span.kind == "path" and (pair := _PAIR.fullmatch(span.text)):
             yield from (Candidate(name, "part", span, float(at)) for at, name in enumerate(pair.groups()))
         if zone is None and example is not None and example != span.text:
             yield Candidate(example, "hinted", span, 1.0)

@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from packetgate.reflex.values.dates import find_time_zone
 from packetgate.tools.risk.sql import statement_in
 
 _MAX_CHARS = 100_000  # only these characters of a request are split into words; quoted text is also found after them
@@ -70,7 +71,7 @@ class Token:
     start: int
     end: int
     text: str  # without quotes around it
-    kind: str  # `word`, `number`, `path`, `url`, `email`, `date`, `time`, `identifier`, `quoted` or `code`
+    kind: str  # `word`, `name`, `number`, `path`, `url`, `email`, `date`, `time`, `identifier`, `quoted` or `code`
     before: str = ""  # the characters after the previous token, without spaces
 
 
@@ -197,7 +198,7 @@ def _kind_of(piece: str) -> str:
     if piece in _FILES or (
         any(mark in piece for mark in "./\\~*") and piece.lower() not in _NOT_PATHS and _PATH.fullmatch(piece)
     ):
-        return "path"
+        return "name" if find_time_zone(piece) else "path"
     if _IDENTIFIER.fullmatch(piece):
         return "identifier"
     return "word"

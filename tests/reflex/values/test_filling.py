@@ -26,6 +26,7 @@ ADD = tool("m.add", "a", "b", a="number", b="number")
 HEAD = tool("f.head", "path", path="string", lines="integer", recursive="boolean")
 ZONE = {"type": "string", "description": "IANA time zone, such as Asia/Tokyo."}
 CLOCK = tool("c.current_time", "timezone", timezone=ZONE)
+ZONES = tool("c.convert_time", "time", "source", "target", time="string", source=ZONE, target=ZONE)
 QUERY = tool("d.query", "sql", sql={"type": "string", "description": "The SQL to run."})
 ISSUE = tool(
     *("h.get_issue", "owner", "repo", "number"),
@@ -67,6 +68,7 @@ TIMER = tool("t.set_timer", "minutes", minutes={"type": "integer", "description"
         (WRITE, "Write to a.txt: good morning", {"path": "a.txt", "content": "good morning"}),
         (WRITE, "Append 'x' to a.txt", {"path": "a.txt", "content": "x", "mode": "append"}),
         (CLOCK, "What time is it in Nairobi?", {"timezone": "Africa/Nairobi"}),
+        (ZONES, "Convert 14:30 from UTC to Asia/Dubai", {"time": "14:30", "source": "UTC", "target": "Asia/Dubai"}),
         (QUERY, "run SELECT a, b FROM t WHERE c = 'x y' please", {"sql": "SELECT a, b FROM t WHERE c = 'x y'"}),
         (ISSUE, "show issue 7 of harbor/pilot", {"owner": "harbor", "repo": "pilot", "number": 7}),
         (SEARCH, "Search for cats and dogs", {"query": "cats and dogs"}),
@@ -107,6 +109,7 @@ def test_arguments_are_filled(spec, text: str, params: dict[str, Any]):
 @pytest.mark.parametrize(
     ("spec", "text", "params", "missing"),
     [
+        (CLOCK, "What time is it in Lemuria?", {}, ["timezone"]),
         (READ, "Read it", {}, ["path"]),
         (MOVE, "Move a.txt", {"source": "a.txt"}, ["destination"]),
         (WRITE, "Write a.txt", {"path": "a.txt"}, ["content"]),
