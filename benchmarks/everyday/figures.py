@@ -10,7 +10,7 @@ from benchmarks.everyday.grading import Grade, Outcome, WrongKind
 from packetgate.lab.fitting import calibration_error, reliability
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-GOALS = {"well": 0.85, "wrong": 0.02}
+GOALS = {"well": 0.85, "wrong": 0.01}
 """Minimum share of requests that end well, and maximum share of wrong ones."""
 
 
