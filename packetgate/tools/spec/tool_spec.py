@@ -125,7 +125,7 @@ class ToolSpec:
     derived_parameters: tuple[str, ...] = ()
     """The parameters that `resolve_arguments` fills in from Packetgate's own records; nobody needs to state them."""
     paths_exist: Callable[[dict[str, Any]], bool] | None = field(default=None, compare=False, repr=False)
-    """Whether the paths in the arguments of a built-in tool exist. May block."""
+    """Whether the paths that must exist in the arguments of a built-in tool exist. May block."""
     path_certainty: Callable[[str, str], float] | None = field(default=None, compare=False, repr=False)
     """How certainly, from -1 to 1, a word names an existing path for a parameter of a built-in tool. May block."""
 

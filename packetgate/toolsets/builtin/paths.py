@@ -62,9 +62,9 @@ class PathParameter:
         return {**params, self.parameter: name}
 
     def path_exists(self, params: Mapping[str, Any]) -> bool:
-        """Whether the resolved path exists and is of the right kind. Blocking."""
+        """Whether the resolved path need not exist, or exists and is of the right kind. Blocking."""
         path = self.resolve(params).get(self.parameter)
-        if not isinstance(path, str) or path.startswith(HANDLE_PREFIX):
+        if self.kind is None or not isinstance(path, str) or path.startswith(HANDLE_PREFIX):
             return True
         try:
             return self._is_right_kind(self.root.real_path(path, follow=self.follow))
