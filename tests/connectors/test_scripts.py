@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from support.command_line import CommandLine
 
+from packetgate.connectors.commands import COMMANDS, load_command
 from packetgate.state.packet import read_packet
 from packetgate.state.transitions import ToolExecutionStatus
 
@@ -70,6 +71,14 @@ def test_the_version_is_printed_and_the_nearest_command_is_suggested(cli: Comman
     assert cli.run("--version").out == f"packetgate {version('packetgate')}\n"
     done = cli.run("aks", "Hello")
     assert (done.status, "'ask'" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_shows_its_whole_text(name: str) -> None:
+    """Brackets are markup there, and are not shown."""
+    command = load_command(name)
+    texts = [command.help, *(getattr(one, "help", None) for one in command.params)]
+    assert not [text for text in texts if "[" in (text or "")]
 
 
 def test_help_lists_the_commands_and_the_exit_statuses(cli: CommandLine) -> None:

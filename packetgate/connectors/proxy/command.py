@@ -21,7 +21,7 @@ async def proxy(
     port: Annotated[int, typer.Option(min=0, max=65_535, help="With --http: port to bind; 0 for a free one.")] = 2025,
     allow_host: Annotated[list[str] | None, typer.Option(help="With --http: additional host name to accept.")] = None,
     client: Annotated[
-        str, typer.Option(help="Name of an entry of [proxy.clients], for requests without a token.")
+        str, typer.Option(help="Name of an entry below `proxy.clients`, for requests without a token.")
     ] = "local",
     install: Annotated[
         str | None, typer.Option(help="Add the proxy to a client, such as cursor, and move its servers to mcp.json.")
