@@ -18,6 +18,7 @@ def test_everything_is_ok_out_of_the_box(cli: CommandLine) -> None:
     done = cli.run("doctor")
     assert done.status == 0
     assert "reflex (no model)" in done.out
+    assert "2 built in" in done.out
     assert str(cli.home / "packetgate.db") in done.out.replace("\n", "")
 
 
@@ -27,6 +28,7 @@ def test_missing_programs_servers_and_models_are_named(cli: CommandLine) -> None
     status, found = doctor(cli, "--lite", "llamacpp:no.gguf")
     assert status == 1
     assert "'no-such-program' is not installed" in found["gone"][1]
+    assert found["servers"][1].startswith("2 built in, 2 from mcp.json; ")
     assert found["ai"] == ("ok", f"{len([name for name in ALL if name.startswith('ai.')])} tools")
     assert found["sick"][0] == "bad"
     assert found["sick"][1].startswith("no token; ")

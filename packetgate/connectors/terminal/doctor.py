@@ -35,6 +35,7 @@ from packetgate.tools.risk.registry import load_registry
 from packetgate.tools.risk.tool import unconfirmed_reads_note
 from packetgate.toolsets.builtin.files import ToolFailure
 from packetgate.toolsets.builtin.sandbox import Sandbox
+from packetgate.toolsets.builtin.tool import BUILT_IN
 from packetgate.toolsets.servers.config import load_config, placeholders
 from packetgate.toolsets.servers.confined import NOT_SANDBOXED, SANDBOX_ERRORS, SANDBOX_HINT, sandbox_problem
 from packetgate.toolsets.servers.oauth import login_states
@@ -168,10 +169,12 @@ async def _servers(settings: Settings) -> AsyncIterator[Finding]:
         catalogue = await hub.catalogue(wait_for_all=True)
         health, notes, rights = hub.health(), hub.tool_notes(), hub.rights()
     where = f"files below {settings.root.resolve()}; logs in {settings.logs_path}"
-    yield Finding("ok", "servers", f"{len(health)} from {config.source}", more=where)
     for remark in config.remarks:
         yield Finding("bad" if remark.kind == "left out" else "note", "mcp.json", str(remark))
     entries = {server.name: server.entry for server in config.servers}
+    sources = Counter(config.source if server.name in entries else BUILT_IN for server in health)
+    counts = ", ".join(f"{count} {'' if source == BUILT_IN else 'from '}{source}" for source, count in sources.items())
+    yield Finding("ok", "servers", counts or "none", more=where)
     for server in health:
         entry = entries.get(server.name, {})
         filled_in = ", ".join(placeholders(entry))
