@@ -54,3 +54,8 @@ def test_the_export_is_complete(audited_session: CommandLine) -> None:
 def test_without_a_database_nothing_is_printed_or_created(cli: CommandLine) -> None:
     assert (cli.run("audit").out, cli.run("audit", "--json").status) == ("", 0)
     assert not (cli.home / "packetgate.db").exists()
+
+
+def test_a_session_without_entries_is_named(audited_session: CommandLine) -> None:
+    done = audited_session.run("audit", "--session", "gone")
+    assert (done.status, done.out, done.err) == (0, "", "The journal has no entry of the session 'gone'.\n")

@@ -30,7 +30,7 @@ async def audit(
     settings = settings_from()
     if not settings.has_database:
         return 0
-    turn, ended = "", set[str]()
+    turn, ended, row = "", set[str](), None
     async for row in open_journal(settings).rows(session):
         if as_json:
             sys.stdout.write(json.dumps(row._asdict(), ensure_ascii=False) + "\n")
@@ -43,6 +43,8 @@ async def audit(
             turn = row.packet_id
             say(f"\nsession {row.session_id}, turn {turn[:8]}", "bold")
         say(f"{row.seq:>6}  {row.at[:19].replace('T', ' ')}  {escaped(_describe(row))}", "")
+    if session and row is None:
+        say(f"The journal has no entry of the session {session!r}.", stderr=True)
     return 0
 
 
