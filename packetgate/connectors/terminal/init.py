@@ -114,11 +114,11 @@ def _client_servers() -> dict[str, Any]:
 
 
 async def _download(settings: Settings, read: LineReader) -> str | None:
-    """Return the model that the user named and that was downloaded; None for no model."""
+    """Return the model that the user named and that was downloaded, `reflex` for none, or None after an error."""
     show_models(settings.models_path, {})
     reply = (await read("Download one of these models? Its name, or none [none]: ")).strip()
     if (reply or "none").casefold() in NO_MODEL:
-        return None
+        return "reflex"
     try:
         return f"llamacpp:{await asyncio.to_thread(pull, find_model(reply), settings.models_path)}"
     except InputError as error:
