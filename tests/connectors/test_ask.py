@@ -96,6 +96,13 @@ def test_an_unclear_request_offers_commands_that_are_picked_by_number(cli: Comma
     assert "The gate" not in cli.run("ask", "--session", "s", "1").out  # nothing is offered any more
 
 
+def test_a_long_result_names_the_session_that_shows_all_of_it(cli: CommandLine) -> None:
+    (cli.folder / "log.txt").write_text("".join(f"line {number} of the log\n" for number in range(1_000)))
+    shown = cli.run("ask", "Read log.txt").out
+    (session,) = re.findall(r"`/rest` in `\S.* chat --session (\w+)` shows all of it", shown)
+    assert f", session {session}:" in cli.run("trace", "last").out
+
+
 def test_writes_are_dry_runs_by_default(cli: CommandLine) -> None:
     done = cli.run("ask", WRITE[-1])
     assert done.status == 0

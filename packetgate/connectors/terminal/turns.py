@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -49,10 +50,6 @@ _OWNER_ENDED = (
     "The {} that asked has ended, and the MCP servers that it started with it. {}. To start servers here and go on "
     "there, use --run-here:"
 )
-_SHELL_HINTS = SwitchHints.from_commands(
-    "--allow-writes", "--allow-commands", "`/rest` in `packetgate chat` with this --session shows all of it"
-)
-
 INIT_OFFER = "No language model is set up. Look for one now (packetgate init)? This is asked once."
 
 ContextType = Annotated[
@@ -88,12 +85,13 @@ async def ask(
     text = _request_text(request)
     text = text if files else check_request(text)
     is_piped = request in {None, "-"} and not sys.stdin.isatty()
-    request_data = turn_request(context_type, _SHELL_HINTS).changed(takes_commands=not is_piped)
+    settings, session = settings_from(**options), session_name(session)
+    request_data = turn_request(context_type, _shell_hints(settings, session)).changed(takes_commands=not is_piped)
     if not as_json:
-        await offer_init(settings_from(**options))
+        await offer_init(settings)
     return await _run_turn(
         lambda question_id: Say(text, request_data, None if is_piped else question_id, files=files),
-        session_name(session),
+        session,
         options,
         as_json=as_json,
         show_trace=show_trace,
@@ -226,8 +224,14 @@ async def undo(
             rendering.say(line, "")
         return 0
     message = undo_message(found.call_id if change else "")  # the tool itself finds the session's last change again
-    request = turn_request(None, _SHELL_HINTS).changed(is_new=True)
-    return await _run_turn(lambda _: Say(message, request), session or found.session, {}, writes=allow_writes)
+    session = session or found.session
+    request = turn_request(None, _shell_hints(settings, session)).changed(is_new=True)
+    return await _run_turn(lambda _: Say(message, request), session, {}, writes=allow_writes)
+
+
+def _shell_hints(settings: Settings, session: str) -> SwitchHints:
+    chat = f"{command_here(settings, ())} chat --session {quote(session)}"
+    return SwitchHints.from_commands("--allow-writes", "--allow-commands", f"`/rest` in `{chat}` shows all of it")
 
 
 def undo_message(change: str) -> str:
