@@ -90,6 +90,18 @@ SLASH: list[tuple[str, tuple[str, ...]]] = [
 ]
 
 
+@pytest.mark.parametrize("words", ["/quit", "exit", "Quit"])
+def test_a_word_leaves_the_chat_and_the_question(words: str, cli: CommandLine) -> None:
+    with chatting(cli) as child:
+        child.sendline(words)
+        assert ended(child) == 0
+    with chatting(cli) as child:
+        child.sendline("Read the file")
+        child.expect_exact("To use ai.read")
+        child.sendline(words)
+        assert ended(child) == 0
+
+
 def test_slash_commands_print_their_results(cli: CommandLine) -> None:
     with chatting(cli) as child:
         for text, shown in SLASH:

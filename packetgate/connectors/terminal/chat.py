@@ -28,7 +28,7 @@ from packetgate.connectors.rendering import say
 from packetgate.connectors.running import InterruptedReadError, error_line, unexpected_error_line
 from packetgate.connectors.terminal.completion import completions
 from packetgate.connectors.terminal.reading import LineReader, file_part, is_at_terminal, reader
-from packetgate.connectors.terminal.screen import WAITING, LastQuestion, Terminal, selecting_model
+from packetgate.connectors.terminal.screen import LEAVE, WAITING, LastQuestion, Terminal, selecting_model
 from packetgate.connectors.terminal.turns import ContextType, offer_init, turn_request, undo_message
 from packetgate.connectors.turn import Continue, Say
 from packetgate.deciders.commands import NOT_TYPED, read_command
@@ -119,9 +119,9 @@ class _Chat:
                 say(_LEFT_OPEN if terminal.pending else _LEAVE_HINT)
                 terminal.pending = None
                 continue
-            name, _, argument = text.partition(" ")
-            if name.casefold() == "/quit":
+            if text.casefold() in LEAVE:
                 return
+            name, _, argument = text.partition(" ")
             if name.casefold() in {"/", *COMMANDS}:
                 await _guarded(self._command(name.casefold(), argument.strip()))
             elif text or (self._may_reply and terminal.default_reply and not self._attached):

@@ -52,7 +52,7 @@ _SHORT_ID = 8
 _WAITS = "Another turn of this session is running, and your turn waits for it. Ctrl-C stops waiting."
 _WITHDRAWN = "\n\n[the text above is withdrawn; the answer is:]\n"
 _RECORDED = "Recorded. The {} runs the call; `packetgate trace --session {}` shows the result."
-_LEAVE = "/quit"
+LEAVE = frozenset({"/quit", "exit", "quit"})
 _SMALL_HINT = "[Y]es, or Enter; [n]o; or say something else: "
 _HINT, _EDITS = "[y]es, [n]o, [s]kip, [e]dit, or say something else: ", frozenset({"e", "edit"})
 _EDIT_HINT = "Enter keeps a value; several lines, lists and objects are written as JSON"
@@ -210,13 +210,13 @@ class Terminal:
         calls, one a line.
 
         Raises:
-            EOFError: the input is /quit.
+            EOFError: the input leaves the chat.
             RequestError: the input is an edit that cannot be read.
         """
         question, text = self.pending, text.strip() or self.default_reply
         if question is None or not text:
             return None
-        if text.casefold() == _LEAVE:
+        if text.casefold() in LEAVE:
             raise EOFError
         if text.casefold() in _EDITS and question.get("kind") != "question":
             edits = [await _edited(one, read) for one in question["action_requests"]]
