@@ -4,7 +4,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, TextIO, cast
 
 from pydantic_core import to_json
@@ -177,10 +177,24 @@ def _highlight(shown: Text, flagged_part: str, start: int) -> None:
 def _quote(shown: Text, text: str, width: int, style: Callable[[str], str] = lambda _: "") -> None:
     bar = _FIRST_BAR
     for line in escaped(text).expandtabs(4).split("\n") if text else []:
-        for piece in chop_cells(line, max(width - cell_len(bar), 1)) or [""]:
+        for piece in _folded(line, max(width - cell_len(bar), 1)):
             shown.append(bar, style="dim").append(f"{piece}\n", style=style(line))
             bar = _FOLDED_BAR
         bar = _NEXT_BAR
+
+
+def _folded(line: str, width: int) -> Iterator[str]:
+    """Yield the rows of a line, which together are the line. A row ends with a blank, if one is in its second half."""
+    at = 0
+    while True:
+        rest = line[at : at + width + 1]
+        row = next(filter(None, chop_cells(rest, width)), rest)
+        if at + len(row) >= len(line):
+            yield row
+            return
+        row = row[: row.rfind(" ", len(row) // 2) + 1] or row
+        yield row
+        at += len(row)
 
 
 def _diff_style(line: str) -> str:

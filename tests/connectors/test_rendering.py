@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from packetgate.connectors import rendering
@@ -52,6 +53,14 @@ def test_the_question_about_a_doubtful_local_read_is_short() -> None:
 )
 def test_a_value_is_shown_completely(value: str) -> None:
     assert f"content = {value}\n" in unwrapped(shown(content=value))
+
+
+def test_rows_end_between_words_and_lose_nothing() -> None:
+    words = "What should it be? " * 9 + "\n" + "x" * 90 + " 語" * 40
+    rows = shown(content=words).splitlines()
+    assert f"content = {words}\n" in unwrapped("\n".join(rows))
+    assert {row[-1] for row in rows if "What" in row} == {" "}
+    assert max(map(cell_len, rows)) <= 40
 
 
 def test_the_question_shows_the_difference_and_the_value() -> None:
