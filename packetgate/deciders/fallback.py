@@ -8,6 +8,7 @@ from packetgate.deciders.commands import usage_of
 from packetgate.deciders.intent import intent_decision
 from packetgate.deciders.protocols import Answer, Deciders, IntentDecision, Review, Selection
 from packetgate.gate.confidence import CallReview
+from packetgate.gate.replies import read_reply
 from packetgate.ranking.ranking import ranking_of
 from packetgate.state.channels import SwitchHints
 from packetgate.state.context import RoutingContext
@@ -116,6 +117,8 @@ def answer_without_tools(
     talk = talk_in(request)
     if talk in TALK_REPLIES:
         return TALK_REPLIES[talk]
+    if read_reply(request) is not None:
+        return "No question is open, so there is nothing to approve or refuse."
     if talk in ABOUT_TOOLS:
         return _what_it_can_do(catalogue, hints, reads_words=reads_words)
     if talk:

@@ -151,6 +151,8 @@ def _with_object(request: str, previous: PreviousTurn) -> str:
     if mentions.paths and not takes_two:
         return ""
     objects = (found for call in reversed(previous.calls) if (found := object_of(call)))
+    if match[0].lower().endswith("folder"):
+        objects = (found for found in objects if "." not in found.rpartition("/")[2])
     values = previous.call[1].values() if previous.call else ()
     texts = [value for value in values if isinstance(value, str) and value and value in previous.request]
     named = [value for value in texts if find_time_zone(value) != value]

@@ -157,6 +157,7 @@ def test_an_answer_without_a_session_needs_exactly_one_open_question(cli: Comman
 def test_a_request_can_be_standard_input_or_a_bare_sentence(cli: CommandLine) -> None:
     assert "The gate opens at seven." in cli.run("ask", "-", given=b"Read plan.txt\n").out
     assert "The gate opens at seven" in cli.run("Read plan.txt").out
+    assert "The gate opens at seven" in cli.run("ask", "read", "plan.txt").out
     assert cli.run("nonsense").status == 2
 
 

@@ -90,7 +90,7 @@ SLASH: list[tuple[str, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize("words", ["/quit", "exit", "Quit"])
+@pytest.mark.parametrize("words", ["/quit", "/exit", "exit", "Quit"])
 def test_a_word_leaves_the_chat_and_the_question(words: str, cli: CommandLine) -> None:
     with chatting(cli) as child:
         child.sendline(words)

@@ -98,6 +98,7 @@ async def test_unavailable_servers_and_tools_are_named():
     [
         ("thanks", ("You're welcome.",)),
         ("bye", ("Goodbye.",)),
+        ("y", ("No question is open",)),
         ("ok", ("What is next?",)),
         ("Hello", ("Hello!", "files.read_file")),
         ("help", ("- files.read_file: Read a text file",)),

@@ -92,6 +92,7 @@ def test_references_mean_the_argument_of_the_last_call(request_: str, means: str
         ([LETTER], "how many lines does it have", "how many lines does drafts/letter.txt have"),
         ([LETTER, CLOCK], "count the words in that file", "count the words in drafts/letter.txt"),
         ([LETTER, CLOCK], "replace 89 with 95 in it", "replace 89 with 95 in drafts/letter.txt"),
+        ([LETTER], "what is in this folder?", "what is in this folder?"),
         ([LETTER], "copy it to b.txt", "copy drafts/letter.txt to b.txt"),
         ([LETTER], "count its lines", "count drafts/letter.txt lines"),
         ([LETTER], "got it", "got it"),

@@ -48,7 +48,7 @@ async def model(
         rendering.say(f"The model was not tried: {error}", "yellow")
         return 0
     rendering.say(f'Trying it: packetgate ask "{_REQUEST}"', "")
-    await ask(_REQUEST, lite=chosen)
+    await ask([_REQUEST], lite=chosen)
     return 0
 
 

@@ -58,9 +58,9 @@ ContextType = Annotated[
 
 
 async def ask(
-    request: Annotated[
-        str | None,
-        typer.Argument(help="The request. Without this argument, or with -, the request is read from standard input."),
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="REQUEST", help="The request. Without it, or with -, standard input is read."),
     ] = None,
     attach: Annotated[
         list[Path] | None, typer.Option("--attach", help="Attach a picture or a text file; can be repeated.")
@@ -82,6 +82,7 @@ async def ask(
     """
     options: dict[str, Any] = {"mcp_config": mcp_config, "lite": lite, "prime": prime}
     files = tuple(file_part(file) for file in attach or ())
+    request = " ".join(words) if words else None
     text = _request_text(request)
     text = text if files else check_request(text)
     is_piped = request in {None, "-"} and not sys.stdin.isatty()
