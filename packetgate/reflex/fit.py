@@ -296,7 +296,14 @@ def fill_arguments(spec: ToolSpec, text: str, now: datetime) -> tuple[Filling, .
 
 
 def _without_name(text: str, spec: ToolSpec) -> str:
-    return text.replace(spec.name, " ")  # a tool's name looks like a path
+    """Return a text with blanks in place of the tool's name, which looks like a path, and of `in SERVER`."""
+    return _naming(spec.name, spec.server).sub(lambda named: " " * len(named[0]), text)
+
+
+@lru_cache(maxsize=1_024)
+def _naming(name: str, server: str) -> re.Pattern[str]:
+    server_words = rf"\b(?:in|on|from|with|using|via) {re.escape(server)}(?![\w./-])" if server else "(?!)"
+    return re.compile(rf"{re.escape(name)}|{server_words}", re.IGNORECASE)
 
 
 def _only_needs_query(spec: ToolSpec) -> bool:

@@ -103,3 +103,10 @@ def test_a_parameter_may_have_several_types_or_none(kind: str | list[str] | None
     spec = tool("shop.search_orders", description="Search the orders.", query={"type": kind} if kind else {})
     (one,) = fit.best_fits("Search the orders for umbrellas", Catalogue([spec]), NOW)
     assert one.spec == spec
+
+
+def test_the_name_of_a_server_is_no_value():
+    spec = tool("vault.read_page", "page", page="string")
+    for text, page in (("show kestrel from Vault", "kestrel"), ("show kestrel from vault/birds", "vault/birds")):
+        (filling,) = fit.fill_arguments(spec, text, NOW)
+        assert filling.params == {"page": page}
