@@ -47,13 +47,18 @@ _OPTION = re.compile(r"--[A-Za-z][\w-]*(?:[=\s]|$)")
 _OPTION_WORD = re.compile(r"--?[a-z][\w-]+")
 _PATH = re.compile(r"(?:[/~\\]|\.{1,2}[/\\]|[a-z]:[/\\])\S.*|\S(?:.*\S)?\.[a-z]\w{0,5}", re.IGNORECASE)
 _FILE_NAME = re.compile(r"(?!.*://).*\.[a-z]\w{0,5}", re.IGNORECASE)
-_METHOD = re.compile(r"[a-z]\w*(?:\.[a-z]\w*)*")
+_METHOD = re.compile(r"[a-z]\w*(?:[./][a-z]\w*)*")
+_METHOD_HEADER = re.compile(
+    r"(?:^|(?:-h|--header)[\s=]*['\"]?)[\w-]*method[\w-]*\s*:\s*(?:delete|merge|patch|post|put)\b"
+)
 _PROTOCOL_LINE = re.compile(r"\r\n(?:\S+ )?[A-Z]{3,}\b")  # as in `A2 EXPUNGE`
 _PROPERTIES = re.compile(r";\s*([\w.]+)\s*=")
 _WRITE_MODE = re.compile(r"[wax][bt]?\+?[bt]?|r[bt]?\+[bt]?")
 _CODE = re.compile(
     r"__\w+__\s*[.(\[]|\bos\s*\.\s*(?:exec|popen|spawn|system)|\bsubprocess\s*\.|!!python/", re.IGNORECASE
 )
+_COMPOUND_VERB = 6
+"""Least number of letters of a verb that is followed by another word without a sign."""
 _COMMAND_WORDS = 3
 """Number of words at the start of a command line that may be its program and subcommand."""
 
@@ -323,13 +328,15 @@ def _is_saved_to(text: str, words: frozenset[str]) -> bool:
 
 
 def _is_changing_value(plain: str, text: str, words: frozenset[str], *, is_sent: bool) -> bool:
-    if plain in _WORDS["methods"] and (words & _WORDS["method_names"] or (is_sent and text.strip().isupper())):
-        return True
     if _REQUEST_LINE.match(plain) or (words & (_WORDS["addresses"] | _WORDS["places"]) and names_change(text, words)):
+        return True
+    if words & (_WORDS["headers"] | _WORDS["command_lines"]) and _METHOD_HEADER.search(plain):
         return True
     if words & _WORDS["filters"]:
         words = frozenset()  # the value of a field that is searched
-    known = words_of(unicodedata.normalize("NFKC", text).strip().rpartition(".")[2])
+    if plain in _WORDS["methods"] and (words & _WORDS["method_names"] or (is_sent and text.strip().isupper())):
+        return True
+    known = words_of(re.split("[./]", unicodedata.normalize("NFKC", text).strip())[-1])
     if known and _METHOD.fullmatch(plain):
         is_method = bool(words & (_WORDS["calls"] | _WORDS["actions"])) and _is_changing_method(known)
         is_mode = bool(words & _WORDS["modes"]) or any(word.endswith("mode") for word in words)
@@ -349,9 +356,11 @@ def _is_changing_value(plain: str, text: str, words: frozenset[str], *, is_sent:
 def _is_changing_method(words: list[str]) -> bool:
     """Return whether the first verb of a name such as `eth_sendRaw`, or its end, says that it changes something."""
     first, *others = words
+    verbs = (first, *(first[:end] for end in range(_COMPOUND_VERB, len(first) - 2)))  # `deletemany`
     later = [verb_kind(word) for word, after in pairwise([*others, ""]) if after not in ("number", "count")]
     kind = next((kind for kind in (verb_kind(first), *later) if kind in {"reads", "changes"}), "")
-    return verb_kind(first) in SURE_CHANGES or kind == "changes" or (not kind and words[-1] in ("on", "off"))
+    is_sure = any(verb_kind(verb) in SURE_CHANGES for verb in verbs) or (not others and first in _WORDS["sets"])
+    return is_sure or kind == "changes" or (not kind and words[-1] in ("on", "off"))
 
 
 def _is_changing_verb(verb: str) -> bool:
@@ -407,7 +416,7 @@ def _contains_code(plain: str, words: frozenset[str]) -> bool:
 
 def _is_changing_command(plain: str, *, is_command: bool) -> bool:
     """Return whether a command line changes something; a command without a known verb counts as a change."""
-    parts = plain.split()
+    parts = re.sub("[\"']", " ", plain).split()
     words = [known[0] for part in parts if part[0].isalpha() and (known := words_of(part))][:_COMMAND_WORDS]
     options = [known for part in parts if part[0] == "-" and (known := words_of(part.partition("=")[0]))]
     if any({*option} & (SAVE_NAMES | _WORDS["bodies"]) or verb_kind(option[0]) in SURE_CHANGES for option in options):

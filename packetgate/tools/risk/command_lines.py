@@ -11,6 +11,8 @@ from packetgate.tools.text.words import words_of
 _STORED: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 _AROUND = frozenset("cli cmd command exec execute invoke mcp query read readonly run safe server shell tool".split())
 """Words of a tool's name beside the name of its program."""
+_SCRIPT_OPTION = re.compile(r"(?:--expression|-[^\We-]*e)=?(.*)", re.DOTALL)
+"""An option with a script, and the script in the same word, as in `-ne1p`."""
 
 
 class Program(NamedTuple):
@@ -43,8 +45,8 @@ class Program(NamedTuple):
             if takes_value is None:
                 return False
             value = next(rest, "") if takes_value else ""
-            if part in ("-e", "--expression"):
-                scripts.append(value)
+            if "e=" in self.options and self.script and (option := _SCRIPT_OPTION.fullmatch(part)):
+                scripts.append(option[1] or value)
         if self.script:
             # a script in quotes that no shell removed is an error
             return all(one.startswith("'") or self.script.fullmatch(one) for one in scripts or words[:1])

@@ -37,7 +37,8 @@ SAVE_NAMES = frozenset(
 )
 
 _MENTIONS_SQL = re.compile(
-    r"\b(?:sql|(?!no|graph)[a-z]*sql|sqlite|select (?:statement|quer)\w*|bigquery|redshift|snowflake|athena)\b",
+    r"\b(?:sql|(?!no|graph)[a-z]*sql|sqlite|select (?:statement|quer)\w*|athena|bigquery|clickhouse|duckdb|redshift"
+    r"|snowflake)\b",
     re.IGNORECASE,
 )
 _MENTIONS_LANGUAGE = re.compile(

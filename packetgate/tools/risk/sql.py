@@ -105,7 +105,10 @@ _STAGE = re.compile(r"[|\[]\s*([a-z_]*)", re.IGNORECASE)
 _DOT_COMMAND = re.compile(r"^\s*\.([a-z]+)(?=[\w-]*\s+\S)", re.IGNORECASE | re.MULTILINE)
 _CHAIN = re.compile(r"\s*(?:db|g|r|(?-i:[A-Z]\w*))\s*\.")
 _SHOWS = re.compile(r"\s*show\s[^;]*;?\s*", re.IGNORECASE)
-_VERBS = "alter|create|delete|drop|erase|exec(?:ute)?|grant|insert|merge|remove|revoke|set|truncate|update|upsert"
+_VERBS = (
+    "alter|create|define|delete|drop|erase|exec(?:ute)?|grant|insert|merge|rebuild|relate|remove|revoke|set|truncate|update"
+    "|upsert"
+)
 _CHANGING = rf"{_VERBS}|call(?!\s+db\.)|replace(?!\s*\()"
 _CAPITALS = rf"{_VERBS.upper()}|CALL(?!\s+(?i:db)\.)|REPLACE(?!\s*\()"
 _OBJECT = r"(?=\s*[({<]|\s+[^\s=<>!,;)|&+*/-])"

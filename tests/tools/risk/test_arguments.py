@@ -124,6 +124,13 @@ CHANGES: dict[str, dict[str, Any]] = {
     "a property that runs": {"url": "jdbc:h2:mem:carts;INIT=RUNSCRIPT FROM 'a.sql'"},
     "a command to a device": {"url": "http://192.0.2.7/cm?cmnd=Dimmer%20Toggle"},
     "a payload for a topic": {"topic": "hall/door", "payload": "OPEN"},
+    "a method in a line of headers": URL | {"headers": ["Accept: text/html", "X-HTTP-Method: merge"]},
+    "a method in an option": {"command": "curl -s --header 'X-Method-Override: PUT' https://api.example/a"},
+    "a method behind a slash": {"methodCalls": [["Cart/set", {"carts": ["7"]}]]},
+    "a verb without a sign after it": {"operation": "removemany"},
+    "a step of a page": {"steps": [{"type": "click", "on": "#buy"}]},
+    "a command in quotes": {"command": "watch -n2 'rm a'"},
+    "a relation": {"surrealql": "RELATE cart:7->holds->item:2"},
 }
 
 READS: dict[str, dict[str, Any]] = {
@@ -182,6 +189,9 @@ READS: dict[str, dict[str, Any]] = {
     "the number of a set": {"set_id": "base1"},
     "lines of an address": {"address": "1 Main Street\nSpringfield"},
     "lines of a text": {"text": "Set the table.\r\nDELETE it.", "files": [{"content": "a\nb"}]},
+    "a line of headers": URL | {"headers": ["Accept: text/html", "X-Method: GET"]},
+    "a method behind a slash": {"method": "carts/list"},
+    "a method that is searched": {"filter": {"method": "DELETE"}},
     "properties of a connection": {"url": "jdbc:sqlserver://db;databaseName=shop;encrypt=true"},
 }
 
@@ -255,6 +265,11 @@ def test_harmless_arguments_do_not_raise_a_read(params: dict[str, Any]):
         ("sed", ["s/[/]/x/w o/", "a"], False),
         ("sed", "'s/a/b/e' x", False),
         ("sed", "-e 1p -e '1e id' x", False),
+        ("sed", "-ne 3,9p x", True),
+        ("sed", "-n --expression=3,9p x", True),
+        ("sed", "-e p -ne '1w o' x", False),
+        ("sed", ["-e", "p", "-e1w o", "x"], False),
+        ("sed", ["-e", "p", "--expression=1e id", "x"], False),
         ("awk", "-F: '$3 >= 100' x", True),
         ("awk", "'{print > \"o\"}' x", False),
         ("awk", ['{print >> "o"}', "x"], False),

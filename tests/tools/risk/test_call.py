@@ -26,6 +26,7 @@ def tool(
 
 
 QUERY = tool("query", "Query the database.", trusted=True, sql=TEXT)
+COLUMNS = tool("query", "Query ClickHouse.", hint=True, trusted=True, query=TEXT)
 UNTRUSTED_QUERY = tool("read_query", "Query the database.", hint=True, sql=TEXT)
 EXECUTE_SQL = tool("execute_sql", "Execute SQL.", sql=TEXT)
 TRUSTED = tool("execute_sql", "Execute SQL.", trusted=True, sql=TEXT)
@@ -82,6 +83,8 @@ def test_sql_statements_have_a_risk(sql: str, risk: Risk):
         (QUERY, {"sql": "DELETE FROM t"}, W),
         (QUERY, {"sql": "COPY t TO '/tmp/x'"}, X),
         (QUERY, {"sql": ["SELECT 1"]}, X),
+        (COLUMNS, {"query": "SELECT count() FROM t"}, R),
+        (COLUMNS, {"query": "OPTIMIZE TABLE t FINAL"}, X),
         (QUERY, {}, X),
         (EXECUTE_SQL, {"sql": "SELECT * FROM t"}, X),
         (TRUSTED, {"sql": "SELECT * FROM t"}, R),
