@@ -37,9 +37,13 @@ def asking_server(name: str = "desk") -> FastMCP[Any]:
         return answer.model_dump_json(exclude_none=True, include={"action", "content", "model"})
 
     @server.tool(annotations=READS)
-    async def ask_title(ctx: Context, topic: str) -> str | mcp_types.InputRequiredResult:
-        """Ask the person for a title."""
-        params = mcp_types.ElicitRequestFormParams(message=f"Which title for {topic}?", requested_schema=TITLE)
+    async def ask_title(
+        ctx: Context, topic: str, hint: str = "", times: int = 1
+    ) -> str | mcp_types.InputRequiredResult:
+        """Ask the person for a title; the form contains a hint."""
+        field = {"type": "string"} | ({"description": hint * times} if hint else {})
+        form = TITLE | {"properties": {"title": field}}
+        params = mcp_types.ElicitRequestFormParams(message=f"Which title for {topic}?", requested_schema=form)
         return await answer_of(ctx, mcp_types.ElicitRequest(params=params))
 
     @server.tool(annotations=READS)

@@ -5,6 +5,7 @@ from mcp_types import Completion, CompletionArgument, CompletionContext, PromptR
 
 from packetgate.connectors.proxy.gateway import Gateway
 from packetgate.state.redaction import redacted
+from packetgate.toolsets.servers.definitions import visible_text
 
 
 async def complete(
@@ -24,5 +25,5 @@ async def complete(
         if own.model_dump() != ref.model_dump() and name in offered.get(server, ()):
             more = context.arguments if context else None
             answer = await gateway.hub.clients()[server].complete(own, argument.model_dump(), more)
-            return answer.model_copy(update={"values": [redacted(value) for value in answer.values]})
+            return answer.model_copy(update={"values": [visible_text(redacted(value)) for value in answer.values]})
     return None

@@ -17,6 +17,7 @@ from mcp_types import (
     ClientCapabilities,
     CreateMessageRequest,
     ElicitRequest,
+    ElicitRequestURLParams,
     ElicitResult,
     ErrorData,
     InputRequest,
@@ -27,7 +28,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from packetgate.state.printing import fenced, printable, shorten
-from packetgate.state.redaction import redacted
+from packetgate.state.redaction import redacted, redacted_data
 from packetgate.toolsets.servers.definitions import visible_text
 
 QUESTION_S = 600.0
@@ -36,6 +37,8 @@ MAX_QUESTIONS = 10
 """Most questions of a server in one call."""
 MAX_QUESTION_CHARS = 2_000
 """Longest text of a question that is shown, in characters."""
+MAX_QUESTION_BYTES = 800_000
+"""Largest question that passes, in bytes: official clients fail at an event of 1 MB."""
 UNCLEAR_S = 20.0
 """Longest wait, in seconds, until only calls of one client are left that can have caused a question."""
 MAX_TIMEOUTS = 10
@@ -132,13 +135,15 @@ async def pass_question(question: InputRequest, server: str, running: Collection
         why = "calls of several clients run, and the server does not say whose it means"
     elif caller.ask is None or isinstance(question, ListRootsRequest) or not _is_able(caller, question):
         why = f"its client cannot be asked: {kind} is not supported, or the request has ended"
+    elif len(str(named := _named(question, server)).encode(errors="replace")) > MAX_QUESTION_BYTES:
+        why = f"the question has more than {MAX_QUESTION_BYTES:,} bytes"
     else:
         for call in calls:
             call.open_questions, call.all_questions = call.open_questions + 1, call.all_questions + 1
             call.extend()
         try:
             async with asyncio.timeout(QUESTION_S):
-                return await caller.ask(_named(question, server))
+                return await caller.ask(named)
         except TimeoutError:
             why = f"nobody answered within {QUESTION_S:g} s"
         except (MCPError, ValidationError) as error:
@@ -174,11 +179,25 @@ async def _possible_causes(running: Collection[RunningCall]) -> list[RunningCall
 
 
 def _named(question: Question, server: str) -> Question:
-    """Return an elicitation whose text says who asks, so that it cannot look like a question of Packetgate."""
+    """Return an elicitation whose text says who asks, so that it cannot look like a question of Packetgate.
+
+    The texts of its form have no secrets and no invisible characters.
+    """
     if isinstance(question, CreateMessageRequest):
         return question
     text = visible_text(redacted(question.params.message))
     if len(text) > MAX_QUESTION_CHARS:
         text = f"{text[:MAX_QUESTION_CHARS]}\n[cut here: {len(text):,} characters in all]"
     message = f"The server {server!r} asks this, not Packetgate. What it says is not checked:\n\n{fenced(text)}"
-    return question.model_copy(update={"params": question.params.model_copy(update={"message": message})})
+    update: dict[str, Any] = {"message": message}
+    if not isinstance(question.params, ElicitRequestURLParams):
+        update["requested_schema"] = _visible(redacted_data(question.params.requested_schema))
+    return question.model_copy(update={"params": question.params.model_copy(update=update)})
+
+
+def _visible(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _visible(value) for name, value in data.items()}
+    if isinstance(data, list):
+        return [_visible(value) for value in data]
+    return visible_text(data) if isinstance(data, str) else data

@@ -18,6 +18,7 @@ from mcp_types import CLIENT_CAPABILITIES_META_KEY, INVALID_REQUEST, CallToolRes
 from mcp_types.methods import validate_server_result
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+from packetgate.state.redaction import redacted, redacted_data
 from packetgate.toolsets.servers.callers import Answer, current_caller
 from packetgate.toolsets.servers.definitions import usable_tools
 from packetgate.toolsets.servers.messages import readable_answer, without_nulls
@@ -68,7 +69,7 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
             named = {*_VERSION.findall(f"{error.error.message} {error.error.data}")} & {*HANDSHAKE_PROTOCOL_VERSIONS}
             others = named - {(params or {}).get("protocolVersion")}
             if method != "initialize" or not others:
-                raise
+                raise MCPError(error.code, redacted(error.message), redacted_data(error.data)) from None
             params = {**(params or {}), "protocolVersion": max(others)}
             answer = await super().send_raw_request(method, params, opts, **inner)
         check = partial(validate_server_result, method, self._session.protocol_version or "")

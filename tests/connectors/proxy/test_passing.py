@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fastmcp import Client, Context, FastMCP
 from fastmcp.client.transports import FastMCPTransport
-from fastmcp.exceptions import ResourceError
+from fastmcp.exceptions import PromptError, ResourceError
 from mcp import MCPError
 from support.mcp_servers import until
 from support.proxies import (
@@ -32,6 +32,7 @@ from packetgate.graph.shared_results import result_store
 from packetgate.toolsets.servers.config import ServerConfig
 from packetgate.toolsets.servers.connection import Connection
 
+LOST = "shelf://library/book/lost"
 PAGE = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 
 
@@ -67,11 +68,15 @@ class Library:
 
         @self.server.resource("shelf://book/{name}")
         def book(name: str) -> str:
+            if name == "lost":
+                raise ResourceError("lost. API_TOKEN=abcdefgh12345678")
             return f"the book {name}"
 
         @self.server.prompt
         def review(book: str) -> str:
             """Review a book."""
+            if book == "lost":
+                raise PromptError("lost. API_TOKEN=abcdefgh12345678")
             return f"Write a review of {book}"
 
 
@@ -131,6 +136,9 @@ async def test_names_of_resources_and_prompts_contain_their_server(tmp_path: Pat
             await client.read_resource("shelf://library/nothing/here")
         prompt = await client.get_prompt("library_review", {"book": "Emma"})
         assert prompt.messages[0].content.text == "Write a review of Emma"
+        for request in (client.get_prompt("library_review", {"book": "lost"}), client.read_resource(LOST)):
+            with pytest.raises((MCPError, ResourceError), match=r"lost\. API_TOKEN=\[redacted: API_TOKEN\]"):
+                await request
 
 
 async def test_a_client_sees_no_resources_of_forbidden_servers(tmp_path: Path, kind: Protocol) -> None:

@@ -216,6 +216,25 @@ async def test_a_question_cannot_look_like_one_of_packetgate(tmp_path: Path, kin
     assert len(rest) < 2_100
 
 
+@pytest.mark.parametrize(
+    ("hint", "times", "shown"),
+    [
+        ("of \u202email\u200b", 1, "of mail"),
+        (f"sk-proj-{'Ab3' * 12}", 1, "[redacted: API key]"),
+        ("x", 1_000_000, None),
+    ],
+)
+async def test_a_form_is_readable_and_small(
+    tmp_path: Path, kind: Protocol, hint: str, times: int, shown: str | None
+) -> None:
+    person = Person()
+    async with proxy(tmp_path) as (_, url), Client(url, mode=kind, elicitation_handler=person) as client:
+        answer = await call(client, "ask_title", topic="a letter", hint=hint, times=times)
+    shown_hints = [asked.requested_schema["properties"]["title"]["description"] for asked in person.asked]
+    assert shown_hints == ([shown] if shown else [])
+    assert (f"{NOBODY}the question has more than" in answer) is (shown is None)
+
+
 async def test_an_approval_and_a_question_of_the_server_follow_each_other(tmp_path: Path, kind: Protocol) -> None:
     messages = list[str]()
 
