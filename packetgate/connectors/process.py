@@ -70,7 +70,11 @@ def stopped_by_ctrl_c(stop: Callable[[], object]) -> Iterator[None]:
 
 
 def register_child(pid: int) -> None:
-    """Register a child process that must not outlive this one."""
+    """Register a child process that must not outlive this one; forget those whose group has ended.
+
+    The system may give their ids to other programs.
+    """
+    _children.difference_update([one for one in _children if not _has_group(one)])
     _children.add(pid)
 
 
@@ -100,8 +104,19 @@ def _end_later() -> None:
     timer.start()
 
 
+def _has_group(pid: int) -> bool:
+    with suppress(PermissionError):
+        try:
+            os.killpg(pid, 0)
+        except ProcessLookupError:
+            return False
+    return True
+
+
 def _runs(pid: int) -> bool:
     try:
+        if hasattr(os, "waitid"):  # leaves the exit status to asyncio, which warns if it is missing
+            return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
         return os.waitpid(pid, os.WNOHANG) == (0, 0)
     except ChildProcessError:
         return False

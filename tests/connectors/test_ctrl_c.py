@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from support.fork_server import COMMAND
 from support.mcp_servers import alive, until
 from support.terminals import KEYS
 
+from packetgate.connectors import process as processes
 from packetgate.graph.private_files import private_file
 
 pytestmark = pytest.mark.slow
@@ -137,3 +139,13 @@ async def test_a_killed_turn_is_continued(cli: CommandLine, slow_weather: Path, 
     outcome = cli.run("answer", "--session", "s", "--mcp-config", str(slow_weather))
     assert (outcome.status, outcome.err) == (0, "")
     assert "Oslo: four owls and a breeze" in outcome.out
+
+
+def test_an_ended_child_is_forgotten_and_its_status_is_kept() -> None:
+    children = [subprocess.Popen(["false"], start_new_session=True) for _ in range(2)]
+    for child in children:
+        processes.register_child(child.pid)
+        while processes._runs(child.pid):
+            time.sleep(0.01)
+        assert child.wait() == 1
+    assert children[0].pid not in processes._children
