@@ -52,9 +52,9 @@ def asking_server(name: str = "desk") -> FastMCP[Any]:
         return (await ctx.elicit(f"Which title for {topic}?", response_type=Title)).action
 
     @server.tool(annotations=READS)
-    async def ask_login(ctx: Context, topic: str) -> str | mcp_types.InputRequiredResult:
+    async def ask_login(ctx: Context, topic: str, page: str = LOGIN) -> str | mcp_types.InputRequiredResult:
         """Ask the person to log in on a page."""
-        params = mcp_types.ElicitRequestURLParams(message=f"Log in for {topic}", url=LOGIN, elicitation_id=topic)
+        params = mcp_types.ElicitRequestURLParams(message=f"Log in for {topic}", url=page, elicitation_id=topic)
         return await answer_of(ctx, mcp_types.ElicitRequest(params=params))
 
     @server.tool(annotations=READS)

@@ -5,6 +5,7 @@ client whose call caused the question may see and answer it.
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -43,6 +44,7 @@ UNCLEAR_S = 20.0
 """Longest wait, in seconds, until only calls of one client are left that can have caused a question."""
 MAX_TIMEOUTS = 10
 """Longest total wait for a call whose server reports progress, as a multiple of the time-out."""
+_WEB = re.compile("https?://", re.IGNORECASE)
 
 ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 """Callback with the progress, the total and the message; the message has no secrets."""
@@ -135,6 +137,8 @@ async def pass_question(question: InputRequest, server: str, running: Collection
         why = "calls of several clients run, and the server does not say whose it means"
     elif caller.ask is None or isinstance(question, ListRootsRequest) or not _is_able(caller, question):
         why = f"its client cannot be asked: {kind} is not supported, or the request has ended"
+    elif isinstance(question.params, ElicitRequestURLParams) and not _WEB.match(question.params.url):
+        why = "its address does not begin with http:// or https://"
     elif len(str(named := _named(question, server)).encode(errors="replace")) > MAX_QUESTION_BYTES:
         why = f"the question has more than {MAX_QUESTION_BYTES:,} bytes"
     else:

@@ -235,6 +235,14 @@ async def test_a_form_is_readable_and_small(
     assert (f"{NOBODY}the question has more than" in answer) is (shown is None)
 
 
+async def test_only_addresses_of_the_web_pass(tmp_path: Path, kind: Protocol) -> None:
+    person = Person()
+    async with proxy(tmp_path) as (_, url), Client(url, mode=kind, elicitation_handler=person) as client:
+        answer = await call(client, "ask_login", topic="mail", page="javascript:alert(1)")
+    assert f"{NOBODY}its address does not begin with http:// or https://" in answer
+    assert person.asked == []
+
+
 async def test_an_approval_and_a_question_of_the_server_follow_each_other(tmp_path: Path, kind: Protocol) -> None:
     messages = list[str]()
 
