@@ -47,6 +47,13 @@ def asking_server(name: str = "desk") -> FastMCP[Any]:
         return await answer_of(ctx, mcp_types.ElicitRequest(params=params))
 
     @server.tool(annotations=READS)
+    async def ask_often(ctx: Context, number: int) -> str | mcp_types.InputRequiredResult:
+        """Ask many questions at once."""
+        params = mcp_types.ElicitRequestFormParams(message="Which title?", requested_schema=TITLE)
+        questions: Any = {str(at): mcp_types.ElicitRequest(params=params) for at in range(number)}
+        return "asked" if ctx.input_responses else mcp_types.InputRequiredResult(input_requests=questions)
+
+    @server.tool(annotations=READS)
     async def ask_in_session(ctx: Context, topic: str) -> str:
         """Ask by a request of the server, as protocols before 2026-07-28 have it."""
         return (await ctx.elicit(f"Which title for {topic}?", response_type=Title)).action

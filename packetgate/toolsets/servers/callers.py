@@ -127,27 +127,25 @@ async def pass_question(question: InputRequest, server: str, running: Collection
 
     An elicitation that nobody answers is cancelled, and the call's result says why; other questions get an error.
     """
-    own, why = running_call.get(), ""
+    own = running_call.get()
     calls = [call for call in running if call is own] if own else await _possible_causes(running)
     if any(call.all_questions == MAX_QUESTIONS for call in calls):
         return ErrorData(code=INVALID_REQUEST, message=f"a server may ask {MAX_QUESTIONS} questions in a call")
-    kind = f"elicitation ({question.params.mode})" if isinstance(question, ElicitRequest) else question.method
+    for call in calls:
+        call.all_questions += 1
     caller = calls[-1].caller if calls else Caller()
+    passed = question if isinstance(question, ListRootsRequest) else _named(question, server)
     if any(call.caller.client is not caller.client for call in calls):
         why = "calls of several clients run, and the server does not say whose it means"
-    elif caller.ask is None or isinstance(question, ListRootsRequest) or not _is_able(caller, question):
-        why = f"its client cannot be asked: {kind} is not supported, or the request has ended"
-    elif isinstance(question.params, ElicitRequestURLParams) and not _WEB.match(question.params.url):
-        why = "its address does not begin with http:// or https://"
-    elif len(str(named := _named(question, server)).encode(errors="replace")) > MAX_QUESTION_BYTES:
-        why = f"the question has more than {MAX_QUESTION_BYTES:,} bytes"
-    else:
+    elif caller.ask is None or isinstance(passed, ListRootsRequest):
+        why = f"its client cannot be asked: {_kind(question)} is not supported, or the request has ended"
+    elif not (why := _refusal(caller, passed)):
         for call in calls:
-            call.open_questions, call.all_questions = call.open_questions + 1, call.all_questions + 1
+            call.open_questions += 1
             call.extend()
         try:
             async with asyncio.timeout(QUESTION_S):
-                return await caller.ask(named)
+                return await caller.ask(passed)
         except TimeoutError:
             why = f"nobody answered within {QUESTION_S:g} s"
         except (MCPError, ValidationError) as error:
@@ -163,10 +161,23 @@ async def pass_question(question: InputRequest, server: str, running: Collection
     return ErrorData(code=INVALID_REQUEST, message=why)
 
 
-def _is_able(caller: Caller, question: Question) -> bool:
+def _refusal(caller: Caller, question: Question) -> str:
+    """Return why a client is not asked a question, or an empty string."""
+    params = question.params
     if isinstance(question, CreateMessageRequest):
-        return "sampling" in caller.capabilities
-    return question.params.mode in caller.capabilities.get("elicitation", ())
+        is_able = "sampling" in caller.capabilities
+    else:
+        is_able = question.params.mode in caller.capabilities.get("elicitation", ())
+    if not is_able:
+        return f"its client cannot be asked: {_kind(question)} is not supported"
+    if isinstance(params, ElicitRequestURLParams) and not _WEB.match(params.url):
+        return "its address does not begin with http:// or https://"
+    is_large = len(str(question).encode(errors="replace")) > MAX_QUESTION_BYTES
+    return f"the question has more than {MAX_QUESTION_BYTES:,} bytes" if is_large else ""
+
+
+def _kind(question: InputRequest) -> str:
+    return f"elicitation ({question.params.mode})" if isinstance(question, ElicitRequest) else question.method
 
 
 async def _possible_causes(running: Collection[RunningCall]) -> list[RunningCall]:

@@ -283,6 +283,12 @@ async def test_a_server_may_ask_only_so_often(tmp_path: Path, kind: Protocol, mo
     assert person.asked == []
 
 
+async def test_questions_that_nobody_can_answer_count(tmp_path: Path) -> None:
+    async with proxy(tmp_path) as (_, url), Client(url, mode=MODERN) as client:
+        answer = await call(client, "ask_often", number=callers.MAX_QUESTIONS + 2)
+    assert answer.count(NOBODY) == callers.MAX_QUESTIONS
+
+
 async def test_sampling_passes_unchanged_to_a_client_that_has_it(tmp_path: Path, kind: Protocol) -> None:
     received = list[Any]()
 
