@@ -19,8 +19,8 @@ class GateDecisionModel(BaseDecisionModel):
     confidence of a choice or score is 1 minus the normalised entropy of its probabilities.
 
     Raises:
-        ModelError: the name is not a model's.
-        RequestError: from `invoke`: pictures, a `Box`, more than 62 options, or more text than the model can read.
+        ModelError: the name does not name a model.
+        RequestError: from `invoke`: images, a `Box`, more than 62 options, or more text than the model can read.
         DecisionError: from `invoke`: the model is unreachable, or returns no probabilities.
 
     Examples:

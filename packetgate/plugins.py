@@ -1,8 +1,8 @@
-"""Plug-ins: parts that register for the seams of Packetgate.
+"""Plug-ins: parts that extend Packetgate.
 
 A plug-in is an object with a `name` and, for each kind of part, a list of such parts. An entry point of the group
-`packetgate.plugins` names it, or `create_router` takes it as an argument. The parts of this distribution register by
-entry points too. This module imports no other room, so that every room can ask for its kind of parts.
+`packetgate.plugins` names the object, or `create_router` takes it as an argument. The parts of this distribution
+register by entry points too. This module imports no other room, so that every room can ask for its kind of parts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -51,21 +51,21 @@ class Plugin:
     install: str = ""
     """The command that installs these modules, such as `pip install house-plugin`."""
     rankers: Sequence[Any] = ()
-    """They rank tools for a request, before the core's ranking by words."""
+    """Rank tools for a request, before the core's ranking by words."""
     proposers: Sequence[Any] = ()
-    """They propose calls beside a model."""
+    """Propose calls in addition to a model."""
     scorers: Sequence[Any] = ()
-    """They give evidence for a call."""
+    """Give evidence for a call."""
     judges: Sequence[Any] = ()
-    """They judge the first call of a LangChain agent or of an MCP client for a request."""
+    """Judge the first call of a LangChain agent or of an MCP client for a request."""
     deciders: Sequence[Any] = ()
     """`Deciders` for use without a model, and in place of a model that gives no usable answer."""
     toolsets: Sequence[Any] = ()
-    """They bring tools."""
+    """Provide tools."""
     checks: Sequence[Any] = ()
-    """Functions `(call, facts) -> Verdict | None`: the gate asks them beside its own checks."""
+    """Functions `(call, facts) -> Verdict | None`: the gate calls them in addition to its own checks."""
     model_kinds: Sequence[Any] = ()
-    """They say what model names with their prefixes mean. A kind of an argument holds in the whole process."""
+    """Define the model names with their prefixes. A kind passed as an argument applies to the whole process."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Command:
     Empty if the command cannot be used.
     """
     help: str
-    """One line, or why the command cannot be used."""
+    """One line; if the command cannot be used, the reason."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Plugins:
 
     by_name: Mapping[str, Any] = field(default_factory=dict)
     problems: Sequence[str] = ()
-    """One line for each plug-in that cannot be used, and for each that is left out."""
+    """One line for each plug-in that cannot be used or is left out."""
 
     def parts(self, kind: str) -> tuple[Any, ...]:
         """Return the parts of a kind of `KINDS`, in the order of their plug-ins."""
@@ -116,7 +116,7 @@ class Plugins:
 
 @cache
 def installed() -> Plugins:
-    """Return the plug-ins of the installed distributions, by name. One that cannot be used leaves the others alone."""
+    """Return the plug-ins of the installed distributions, by name. A broken plug-in does not affect the others."""
     by_name: dict[str, Any] = {}
     problems: list[str] = []
     for point, plugin, problem in _loaded(GROUP, lambda plugin: _problem_of(plugin, by_name)):
@@ -128,7 +128,7 @@ def installed() -> Plugins:
 
 
 def installed_commands() -> dict[str, Command]:
-    """Return the commands of the installed distributions, by name. One that cannot be used says why in its help."""
+    """Return the commands of the installed distributions, by name. The help of a broken command gives the reason."""
     return {
         point.name: Command("", f"Cannot be used ({point.value}): {problem}") if problem else command
         for point, command, problem in _loaded(COMMANDS, _problem_of_command)
@@ -136,7 +136,8 @@ def installed_commands() -> dict[str, Command]:
 
 
 def _loaded(group: str, problem_of: Callable[[Any], str]) -> Iterator[tuple[EntryPoint, Any, str]]:
-    """Yield the entry points of a group by name, with what each names, and why it cannot be used; empty if it can."""
+    """Yield the entry points of a group, sorted by name, each with its object and its problem (empty if it has
+    none)."""
     for point in sorted(entry_points(group=group), key=lambda point: point.name):
         part = None
         try:
@@ -151,7 +152,7 @@ def with_plugins(given: Iterable[Any]) -> Plugins:
     """Return these plug-ins, and after them the installed ones with other names.
 
     Raises:
-        ConfigError: one of those given cannot be used.
+        ConfigError: a given plug-in cannot be used.
     """
     by_name: dict[str, Any] = {}
     for plugin in given:

@@ -71,8 +71,8 @@ __all__ = ["Question", "Router", "Turn", "create_router", "reads"]
 _T = TypeVar("_T")
 
 ChatModel = str | BaseChatModel | Runnable[Any, Any]
-"""A model's name, or a LangChain chat model, also one that `with_fallbacks`, `with_retry`, `bind`, `with_config` or
-`init_chat_model` return."""
+"""A model's name, or a LangChain chat model, including those that `with_fallbacks`, `with_retry`, `bind`, `with_config`
+or `init_chat_model` return."""
 FUNCTIONS = "functions"
 """Server name of functions and LangChain tools."""
 STAGES = {"intent", "selector", "reviewer", "responder"}
@@ -81,8 +81,7 @@ STAGES = {"intent", "selector", "reviewer", "responder"}
 
 @dataclass(frozen=True, repr=False)
 class Question:
-    """The open question of a turn. It asks for approval of calls or for a missing value, or it is the question of a
-    tool.
+    """The open question of a turn: a request for approval or for a missing value, or a tool's own question.
 
     Examples:
         >>> def cancel_order(order: str) -> str:
@@ -98,7 +97,7 @@ class Question:
     """
 
     payload: Mapping[str, Any]
-    """The question in the form of LangChain's human-in-the-loop middleware. A tool's `interrupt` is its `value`."""
+    """The question in the form of LangChain's human-in-the-loop middleware; for a tool's `interrupt`, its `value`."""
     thread: str
     _router: "Router | None" = field(default=None, repr=False, compare=False)
 
@@ -111,7 +110,7 @@ class Question:
 
     @property
     def id(self) -> str:
-        """The id of the question, by which any process can answer it."""
+        """The id with which any process can answer the question."""
         return str(self.payload.get("question_id", ""))
 
     @property
@@ -171,7 +170,7 @@ class Question:
         return self.payload.get("action_requests") or ()
 
     def _decisions(self, kind: str, message: str) -> Any:
-        if not self._requests:  # a tool asks, which gets the words
+        if not self._requests:  # a tool asks, and receives the words
             return message or kind
         return {"decisions": [{"type": kind, "message": message} for _ in self._requests]}
 
@@ -191,7 +190,7 @@ class Turn:
     packet: CognitionPacket
     thread: str
     question: Question | None = None
-    """The open question of the conversation. It may be of an earlier request than the answer."""
+    """The open question of the conversation. The question may belong to an earlier request than the answer."""
 
     def __repr__(self) -> str:
         calls = [(call.tool_name, call.status.value) for call in self.calls]
@@ -201,7 +200,7 @@ class Turn:
 
     @property
     def answer(self) -> str:
-        """The answer; the question, if the request itself waits for it."""
+        """The answer; if the request waits for the user, its question."""
         asks = self.question is not None and self.packet.governance.question is not None
         return self.question.text if self.question and asks else self.packet.messages[-1].text
 
@@ -219,7 +218,7 @@ class Turn:
 class Router:
     """A graph with tools and named sessions. `invoke` runs on the router's own thread.
 
-    `create_router` makes it. Use it as a context manager, or close it.
+    `create_router` creates a router. Use the router as a context manager, or close it.
 
     Examples:
         >>> async def print_events(router: Router, request: str) -> None:
@@ -258,7 +257,7 @@ class Router:
         return await self._run_to_turn(Say(text, _REQUEST), thread or uuid4().hex)
 
     def question(self, thread: str) -> Question | None:
-        """Return the open question of a conversation, whichever process asked it; None without one."""
+        """Return the open question of a conversation, whichever process asked it; None if there is none."""
         return self._loop.run(self.aquestion(thread))
 
     async def aquestion(self, thread: str) -> Question | None:
@@ -274,7 +273,7 @@ class Router:
         """Answer a question: with words such as `approve`, a decision, or `{"decisions": [...]}` for each call.
 
         Args:
-            question: a question, also of another process, or its id.
+            question: a question, possibly from another process, or its id.
             thread: the conversation, if `question` is an id.
 
         Raises:
@@ -366,7 +365,7 @@ def create_router(
             the files of `root`.
         prime: reviews calls and answers; None: the model. A LangChain decision model, `decisions:NAME` and
             `systemone:NAME` only review.
-        reviewer: another name of `prime`.
+        reviewer: alias of `prime`.
         fallback: `reflex` decides without a model if a model does not answer, and the answer says so; None: the turn
             raises `ModelError`.
         settings: fields of `RoutingContext`, such as `{"allow_write_tools": True}`.
@@ -383,7 +382,7 @@ def create_router(
 
     Raises:
         InputError: a tool, a setting or a file cannot be used.
-        ModelError: a name is not the name of a model.
+        ModelError: a name does not name a model.
 
     Examples:
         >>> @reads
@@ -400,10 +399,10 @@ def create_router(
     turn_journal = journal_at(journal) if journal else None
     check_journal(turn_journal, checkpointer)
     context, plugged = routing_context(settings), with_plugins(plugins)
-    for kind in reversed(plugged.parts("model_kinds")):  # the first with a prefix holds
+    for kind in reversed(plugged.parts("model_kinds")):  # the first kind with a prefix applies
         register_kind(kind)
     folder = Path(root)
-    home = (folder / ".packetgate").absolute()  # now: on an event loop, this blocks
+    home = (folder / ".packetgate").absolute()  # computed here: it would block an event loop
     preferences = (load_preferences(_existing(policy, "policy")) if policy else Preferences()).with_rules(rules)
     config = _config([tool for tool in tools if isinstance(tool, str | Path)], folder, no_tools=not tools)
     kept = ResultStore(home / "results")
@@ -448,7 +447,7 @@ def create_router(
         settings=context,
         loop=loop,
         checks=[*plugged.parts("checks"), *checks],
-    ).compile(checkpointer=True, name=name)  # True: a parent's, which keeps the packet from turn to turn
+    ).compile(checkpointer=True, name=name)  # True: a parent's, which keeps the packet between turns
     session_graph = graph.copy(
         {
             "checkpointer": async_saver(checkpointer) if checkpointer else InMemorySaver(serde=PacketSerializer()),
@@ -481,10 +480,10 @@ def _check_names(names: Sequence[str]) -> None:
 def _in_process_servers(tools: Sequence[Any], kept: ResultStore) -> list[tuple[str, Callable[[], Server]]]:
     """Return the servers of the functions, LangChain tools and FastMCP servers among the tools: names and factories.
 
-    Event loops share the server of the functions, which has no session.
+    Event loops share the functions' server, because it has no session.
 
     Args:
-        kept: stores the pictures and files that the tools return.
+        kept: stores the images and files that the tools return.
     """
     from fastmcp import FastMCP
     from fastmcp.client.transports import FastMCPTransport

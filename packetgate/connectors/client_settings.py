@@ -112,7 +112,7 @@ class SettingsFile:
             else:
                 json.loads(self.text or "{}")
                 text = json.dumps({**self.document, key: value}, indent=2, ensure_ascii=False, allow_nan=False)
-            text.encode()  # half a surrogate pair cannot be
+            text.encode()  # a lone surrogate cannot be encoded
         except (ValueError, RecursionError) as error:
             raise ConfigError(
                 f"{self.path}: cannot be changed without losing data, such as comments: nothing was changed; edit it "

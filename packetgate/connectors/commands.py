@@ -40,12 +40,12 @@ _CORE = {
     "studio": ("studio", "Serve the graph to LangGraph Studio and to chat front ends, until stopped."),
     "proxy": ("proxy.command", "Serve all configured MCP servers as one, with the tools that fit the client's task."),
 }
-"""Maps each command, in the order of the help, to its module below `packetgate.connectors` and its line of the help."""
+"""Maps each command, in the order of the help, to its module below `packetgate.connectors` and its help line."""
 
 
 COMMANDS = {name: Command(f"packetgate.connectors.{module}:{name}", line) for name, (module, line) in _CORE.items()}
 COMMANDS |= {name: command for name, command in installed_commands().items() if name not in COMMANDS}
-"""The commands of the program. An installed one does not replace one of ours."""
+"""The commands of the program. An installed command does not replace one of Packetgate's."""
 
 
 class CommandGroup(TyperGroup):

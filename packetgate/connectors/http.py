@@ -1,4 +1,4 @@
-"""HTTP serving for connectors: the socket, bounds of requests, the check of tokens, and a graceful shutdown."""
+"""HTTP serving for connectors: the socket, limits of requests, token checks, and a graceful shutdown."""
 
 import asyncio
 import re
@@ -17,13 +17,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from packetgate.state.errors import ConfigError
 
 GRACE_S = 2
-"""Seconds that running requests have to end after a signal."""
+"""Seconds that running requests may take after a signal."""
 HEADERS_S = 10.0
-"""Longest time in which a request's headers must arrive."""
+"""Seconds in which a request's headers must arrive."""
 BODY_S = 60.0
-"""Longest time in which a request's body must arrive."""
+"""Seconds in which a request's body must arrive."""
 MAX_CONNECTIONS = 500
-"""Connections and running requests; a further request is answered with status 503."""
+"""Maximum number of connections and running requests; a further request is answered with status 503."""
 MAX_BODY_BYTES = 20_000_000
 MAX_HEAD_BYTES = 65_536
 """Longest request line and headers."""
@@ -82,7 +82,7 @@ class _Server(uvicorn.Server):
 
 
 class _StrictRequests(h11.Connection):
-    """Refuses a request with two headers for its length, which servers in front may read differently.
+    """Refuses a request with two headers for its length, which a reverse proxy may parse differently.
 
     h11 refuses only two different numbers, and ignores a number next to `Transfer-Encoding`.
     """

@@ -37,13 +37,13 @@ from packetgate.state.errors import PacketgateError, SessionError
 from packetgate.state.request import check_reply
 
 POLL_S = 0.25
-"""Seconds between two looks into the journal while a question is open."""
+"""Seconds between two reads of the journal while a question is open."""
 RESULT_WAIT_S = 10.0
 """Seconds that `packetgate answer` waits for the result of the answer that it recorded."""
 ERROR_PAUSE_S = 10.0
-"""Seconds without a look after the journal could not be read."""
+"""Seconds to pause after the journal could not be read."""
 EXIT_S = 5.0
-"""Seconds that the end of the process waits for answers that run."""
+"""Seconds that the process waits at exit for running answers."""
 MAX_QUESTIONS = 10_000
 OVERLAP_ROWS = 1_000
 """Rows of the journal that are read again: in PostgreSQL, a row may become visible after later ones."""
@@ -57,9 +57,9 @@ class _Question:
     context: RoutingContext
     """The settings of the turn that asked."""
     until: float
-    """When the question has expired for sure, by the monotonic clock."""
+    """Time at which the question has certainly expired, on the monotonic clock."""
     here: contextvars.Context = field(default_factory=contextvars.copy_context)
-    """What the request of the turn has set, such as the headers that its server receives."""
+    """The context variables of the turn's request, such as the headers that its server receives."""
     closed: asyncio.Event = field(default_factory=asyncio.Event)
     run: asyncio.Task[None] | None = None
     tried_seq: int = 0
@@ -110,7 +110,7 @@ class RecordedAnswers:
         self._has_questions.set()
 
     async def wait(self, session: str, timeout_s: float) -> bool:
-        """Wait until the open question of a session is answered and its turn went on; return whether it is so."""
+        """Wait until the open question of a session is answered and its turn has continued; return whether it has."""
         await self._look()
         asked = self._questions.get(session)
         if asked is not None and timeout_s > 0:
@@ -119,7 +119,7 @@ class RecordedAnswers:
         return session not in self._questions
 
     def is_running(self, session: str) -> bool:
-        """Whether an answer to the session's question runs."""
+        """Whether an answer to the session's question is running."""
         asked = self._questions.get(session)
         return asked is not None and asked.run is not None
 
@@ -180,7 +180,7 @@ class RecordedAnswers:
 
 
 async def asked_sessions(journal: DatabaseJournal) -> list[str]:
-    """Return the sessions with a question of a process that stayed for the answer, asked in the last day."""
+    """Return the sessions with a question from the last day whose process waits for the answer."""
     rows = await journal.event_entries(QUESTION_OWNED, since=now() - timedelta(days=1))
     return [*dict.fromkeys(row.entry.session_id for row in rows)]
 
@@ -215,7 +215,7 @@ async def record_answer(
     owner: TurnOwner,
     journal: Journal,
 ) -> AsyncGenerator[TurnEvent]:
-    """Record the answer to a question of another process, and yield how its turn ends there.
+    """Record the answer to a question of another process, and yield the end of its turn there.
 
     Raises:
         SessionError: the question was already answered, the answer cannot be used, or the other process ended.

@@ -68,7 +68,7 @@ def trace_table(packet: CognitionPacket) -> Group:
 
 
 def summary(packet: CognitionPacket, model: str) -> Text:
-    """Return a line with the turn's calls, who chose them and how they were reviewed, and its warnings below.
+    """Return a line with the turn's calls, the model that chose them and their review, and the warnings below.
 
     `model`: the name of the model that selects. Warnings that the answer already gives are left out.
     """
@@ -144,7 +144,7 @@ def question(payload: dict[str, Any], width: int = PLAIN_WIDTH) -> Text:
 
 
 def small_request(payload: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the only call of a question if it is a doubtful read inside, which a short question asks about."""
+    """Return a question's only call if a short question suffices: a doubtful read that does not reach outside."""
     requests = payload.get("action_requests")
     only = requests[0] if isinstance(requests, list) and len(requests) == 1 and isinstance(requests[0], dict) else {}
     return only if only.get("is_small") and not payload.get("problem") else None

@@ -22,7 +22,7 @@ from packetgate.state.errors import InputError, PacketgateError
 
 BROKEN_PIPE = 141
 _START_S = 5.0
-"""Seconds after which a start is over, and garbage is collected often."""
+"""Seconds after which start-up is over, and garbage is collected often."""
 
 
 class InterruptedReadError(Exception):

@@ -59,14 +59,14 @@ class ShownText:
     """The text of a turn that its reader has seen. Text before a call is kept; the answer is a paragraph after it."""
 
     def __init__(self, withdrawn: str) -> None:
-        """`withdrawn`: a note between the beginning of an answer that broke off and the answer in its place."""
+        """`withdrawn`: a note between the beginning of an interrupted answer and the answer that replaces it."""
         self._withdrawn = withdrawn
         self.text = ""
         self._message_id = self._message = ""  # the message that the answer may continue
         self._answers = False
 
     def start_stage(self, stage: str) -> None:
-        """Take note of a stage: text that no answer follows was before a call."""
+        """Note the start of a stage: text that no answer follows preceded a call."""
         self._answers = self._answers or stage == LAST_STAGE
         if not self._answers:
             self._message = ""
@@ -82,7 +82,7 @@ class ShownText:
         return text
 
     def rest(self, answer: str) -> str:
-        """Return what of the complete answer is still to be shown."""
+        """Return the part of the complete answer that is still to be shown."""
         if not self._message:
             return f"\n\n{answer}" if self.text else answer
         if answer.startswith(self._message.rstrip()):
@@ -167,7 +167,7 @@ class Sessions:
         """Create the sessions.
 
         Args:
-            results: stores attached pictures.
+            results: stores attached images.
             undo: stores replaced contents.
             warm: prepares the models for the first turn.
             holds_text: whether text before a call is omitted, for readers that cannot remove shown text.
@@ -262,7 +262,8 @@ class Sessions:
     async def branch(self, session: str, packet_id: str, new_session: str, person: str) -> None:
         """Copy a session as it was after a turn to a new session, in which `person` continues it.
 
-        An open question is not copied: if the turn has not ended, the copy has the last turn before it that has.
+        An open question is not copied: if the turn has not ended, the copy ends with the last turn before it that has
+        ended.
         """
         is_reached = False
         async with aclosing(self.history(session)) as snapshots:
@@ -302,7 +303,7 @@ class Sessions:
 
     @property
     def store(self) -> BaseStore | None:
-        """The store with what is learned from turns."""
+        """The store of lessons from turns."""
         return getattr(self.graph, "store", None)
 
     async def forget(self, session: str) -> None:
@@ -335,7 +336,7 @@ async def _events(parts: AsyncGenerator[Any]) -> AsyncGenerator[StageEvent | Ans
 async def _without_words_before_calls(
     events: AsyncGenerator[StageEvent | AnswerPiece],
 ) -> AsyncGenerator[StageEvent | AnswerPiece]:
-    """Hold back the text of a selection until it is long or the answer: a call that follows may not run."""
+    """Hold back the text of a selection until it is long or is the answer: a following call may not run."""
     held, is_shown = AnswerPiece(""), False
     async for event in events:
         if isinstance(event, AnswerPiece) and not is_shown:

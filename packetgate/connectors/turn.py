@@ -46,7 +46,7 @@ class Reply:
 
     value: Any
     question_id: str | None = None
-    """The question's id or a prefix; None means the open question; an empty text means that no question was shown."""
+    """The question's id or a prefix; None means the open question; an empty string means that no question was shown."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Recorded:
     """The answer is recorded, and the process that asked has not reported a result yet."""
 
     packet: CognitionPacket
-    """The turn as it is now: its call is not over."""
+    """The current state of the turn: its call has not ended."""
     channel: str
     """The channel of that process, such as `proxy`."""
     exit_status: ClassVar[int] = 0
@@ -202,11 +202,11 @@ _EDIT = TypeAdapter[Any](dict[str, Any] | Annotated[list[dict[str, Any] | str], 
 def words_reply(words: str, question: dict[str, Any]) -> str | dict[str, Any]:
     """Return the reply of a message: its words; or after the word `edit`, the decisions with other arguments.
 
-    They are a JSON object of arguments, or for several calls a list of such objects and of words. Other arguments keep
-    their values.
+    The decisions are a JSON object of arguments, or for several calls a list of such objects and of words. Other
+    arguments keep their values.
 
     Raises:
-        RequestError: what follows the word has another form.
+        RequestError: the text after the word has another form.
     """
     word = _EDIT_WORD.match(words)
     if word is None or question.get("kind") == "question":

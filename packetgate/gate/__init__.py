@@ -1,1 +1,1 @@
-"""May this one call run? Checks, questions, grants, the journal, and the execution of calls."""
+"""Decide whether a call may run: checks, questions, grants, the journal, and the execution of calls."""

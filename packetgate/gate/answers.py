@@ -130,7 +130,7 @@ def _is_id_of(named: Any, question: OpenQuestion) -> bool:
 def _replies_in_words(text: str, question: OpenQuestion, waiting: tuple[ToolCall, ...]) -> list[CallReply]:
     offered = {call.call_id: call.remember for call in question.calls}
     named = read_reply(text, [(call.tool_name, call.params) for call in waiting])
-    return [  # "never" only denies this call if it was not offered
+    return [  # if it was not offered, "never" denies only this call
         replace(reply, remember="")
         if reply.outcome is ApprovalOutcome.DENIED and "never" not in offered.get(call.call_id, {})
         else reply

@@ -28,12 +28,12 @@ _CHANNELS_OF_OTHERS = frozenset({"discord", "serve"})
 _CODES = {"unknown_tool": Code.TOOL_UNKNOWN, "alias": Code.TOOL_UNKNOWN, "off_palette": Code.TOOL_NOT_OFFERED}
 _STRICTEST = ("refuse", "dry_run", "ask", "allow")
 _PROCESS_KEY = token_hex(16)
-"""Part of each verdict's digest: a stored verdict that this process did not give is not believed."""
+"""Part of each verdict's digest: stored verdicts of other processes are not trusted."""
 
 
 @runtime_checkable
 class Check(Protocol):
-    """A function that looks at one call. A check that is added runs in a thread. It must not wait for anything slow."""
+    """A function that looks at one call. An added check runs in a thread, and must not wait for anything slow."""
 
     def __call__(self, call: ToolCall, facts: Facts, /) -> Verdict | None:
         """Return a verdict, or None without an objection."""
@@ -128,7 +128,7 @@ def redaction(call: ToolCall, facts: Facts) -> Verdict | None:
 
 
 def accepted(call: ToolCall, facts: Facts) -> Verdict | None:
-    """Refuse a call whose arguments its server refuses before the call."""
+    """Refuse a call whose arguments the server rejects in advance."""
     hints = facts.hints.get(call.call_id)
     if hints is None or not hints.refusal:
         return None
@@ -137,7 +137,7 @@ def accepted(call: ToolCall, facts: Facts) -> Verdict | None:
 
 
 CHECKS: tuple[Check, ...] = (listed, valid, accepted, provenance, policy, granted, redaction, risk)
-"""The checks of every gate. The first of equally strict verdicts holds."""
+"""The checks of every gate. The first of equally strict verdicts applies."""
 BEFORE_HINTS: tuple[Check, ...] = (listed, valid, redaction, provenance, policy)
 """The checks that a call passes before its server is asked about it, because the server receives the arguments."""
 

@@ -10,11 +10,11 @@ from packetgate.state.origins import FlowLabel, SessionLabel
 
 CLIENT_LABELLED, CLIENT_CLEARED = "client_labelled", "client_labels_cleared"
 LABEL_DAYS = 30
-"""Days after the last labelled result, after which a client counts as a new conversation."""
+"""Days from the last labelled result until a client counts as a new conversation."""
 _REFRESH_DAYS = 1
 """Days after which a label is recorded again, so that `LABEL_DAYS` count from the last result."""
 _CACHE_S = 60.0
-"""Seconds for which a client with both labels is not read again."""
+"""Seconds for which the labels of a client that has both are cached."""
 
 
 class ClientLabels:

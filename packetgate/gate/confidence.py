@@ -8,7 +8,7 @@ from packetgate.state.routing import NO_OBJECTION, ToolCall, Verdict
 from packetgate.state.transitions import ToolExecutionStatus
 
 NOT_APPROVED_CAP = 0.5
-"""Highest confidence that is shown of a call that the review did not approve."""
+"""Highest confidence shown for a call that the review did not approve."""
 
 
 class CallReview(Section):
@@ -23,7 +23,7 @@ class CallReview(Section):
     score_source: ConfidenceSource | None = None
     evidence: dict[str, float] = {}
     is_improbable: bool = False
-    """Whether the call is not even worth a question to the user."""
+    """Whether the call is too improbable to ask the user about."""
     reasoning: str = ""
 
     @classmethod

@@ -19,7 +19,7 @@ from packetgate.tools.spec.tool_spec import CallHints, ToolSpec
 from packetgate.tools.text.values import fold_text, plain_text
 
 SHORT_CHARS = 4_000
-"""Most characters of texts that are checked on the event loop; a thread costs more than the checks of so few."""
+"""Maximum size, in characters, of texts checked on the event loop: a thread costs more than these checks."""
 CHOSEN_BY_CLIENT = "chosen by the client, which gave no reason"
 
 
@@ -55,7 +55,7 @@ class Facts:
     session_words: str = ""
     """Everything that the user wrote in the session."""
     are_user_words: bool = True
-    """Whether the words are surely the user's: a client that has read outputs may have written others."""
+    """Whether the words are surely the user's: a client that has read outputs may have written other words."""
     earlier: tuple[ToolCall, ...] = ()
     """The session's calls with a result, oldest first."""
     other_texts: tuple[tuple[str, str], ...] = ()
@@ -101,7 +101,7 @@ class Facts:
         return ToolCall(tool_name=spec.name, params=dict(params), **fields, **risk_fields(spec, params))
 
     def current_call(self, call: ToolCall, hints: CallHints | None = None) -> ToolCall:
-        """Return a call as its tool is defined now: its risk, and the origins if they were found otherwise. Blocking.
+        """Return a call with its current risk, and with origins traced for the tool's current definition. Blocking.
 
         Args:
             hints: the server's hints on the call; reads and changes are traced differently.
@@ -110,5 +110,5 @@ class Facts:
         rated = with_risk(call, spec, hints)
         if spec is None or (hints is None and call.traced_for == spec.digest):
             return rated
-        traced_for = spec.digest if hints is None else ""  # a hint holds for this judgement only
+        traced_for = spec.digest if hints is None else ""  # a hint applies to this judgement only
         return rated.changed(provenance=origins_of(call.params, spec, self.sources, hints), traced_for=traced_for)

@@ -1,6 +1,6 @@
 """The gate: decides whether calls may run, asks about them, and runs each call once.
 
-The graph, the proxy, the middleware and the library call it; it knows none of them.
+The graph, the proxy, the middleware and the library call the gate; the gate depends on none of them.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ Execute = Callable[[str, dict[str, Any], str], Awaitable[ToolResult]]
 """Sends a call to its tool: canonical name, arguments, idempotency key."""
 
 Doubt = Callable[[ToolCall], Awaitable[CallReview | None]]
-"""Reviews a call that has its verdict; None if nothing speaks against the call."""
+"""Reviews a call that has its verdict; None if it has no objection."""
 
 
 class Gate:
@@ -95,11 +95,11 @@ class Gate:
         unknown_hint: str = "",
         logs_errors: bool = True,
     ) -> None:
-        """Use a journal.
+        """Create a gate that records in a journal.
 
         Args:
             execute: sends calls to their tools, also dry runs for the previews of questions.
-            checks: checks beside those of every gate; None: those of the installed plug-ins.
+            checks: checks in addition to those of every gate; None: those of the installed plug-ins.
             unknown_hint: added to the refusal of an unknown tool.
             logs_errors: whether errors of runs are logged; False if the caller raises them again.
         """
@@ -135,7 +135,7 @@ class Gate:
         corrections: tuple[Correction, ...] = (),
         doubt: Doubt | None = None,
     ) -> Proposal:
-        """Return the calls as checked and judged: each runs, waits for an answer, is a dry run, or is refused.
+        """Check and judge the calls, and return them: each runs, waits for an answer, is a dry run, or is refused.
 
         Args:
             reviews: the judgement on each call, by call id; None: the client has decided. A call without a judgement
@@ -198,7 +198,7 @@ class Gate:
         return decided
 
     async def run(self, proposal: Proposal, execute: Execute | None = None) -> Proposal:
-        """Return the proposal after its approved calls have run, concurrently and each once.
+        """Run the approved calls concurrently, each once, and return the proposal.
 
         The data on which a verdict depends are verified first. A call whose earlier run has no recorded end waits for
         an answer instead; `ask` asks about it. A call that its tool paused runs alone, so that no other call can
@@ -340,7 +340,7 @@ class Gate:
             by_grant = approval is not None and bool(approval.grant_id)
             if may_run(call, facts, is_approved=approval is not None, by_grant=by_grant):
                 log = CallLog(call, header, spec, approval.question_id if approval else "", journal)
-                if proposal.is_plain_read:  # a repeated one has another id, so there is nothing to continue
+                if proposal.is_plain_read:  # a repeated read has another id: nothing to continue
                     return await _send(call, _sent_params(log), execute, header.session_id)
                 return await self._run_once(log, execute, approval.grant_id if approval else "")
             if spec.has_dry_run:
@@ -523,7 +523,7 @@ def _approvals_without_question(calls: Iterable[ToolCall], facts: Facts) -> list
 
 
 def _mark(call: ToolCall, facts: Facts) -> Entry:
-    """Return the entry that maps a change of a client to its run, so that an equal one finds it."""
+    """Return the entry that maps a change of a client to its run, so that an equal change finds the run."""
     run: dict[str, JsonValue] = {"packet": facts.header.packet_id, "call": call.call_id}
     return Entry(CALL_MARKED, facts.header.session_id, call_id=_mark_digest(call, facts), detail=run)
 

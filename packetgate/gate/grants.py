@@ -35,7 +35,7 @@ class Grant(Section):
     effect: Literal["allow", "deny", "trust"]
     tool: str
     digest: str
-    """Digest of the tool's definition and server. A denial is valid for any digest, all else only for this one."""
+    """Digest of the tool's definition and server. A denial is valid for any digest, other grants only for this one."""
     arguments: dict[str, str] = {}
     """For each argument, the pattern that its value must fit (`tools.policy.patterns`)."""
     from_user: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Grant(Section):
     from_server: tuple[str, ...] = ()
     """Arguments that may also be a field of an output of the tool's server, or a value in the user's words."""
     at_most: dict[str, float] = {}
-    """For each number, the largest value that is covered, from 0. A number that only free text contains is not."""
+    """For each number, the largest covered value, from 0. Numbers that only free text contains are not covered."""
     channel: str
     person: str
     """The person or client whose calls the grant covers."""
@@ -155,7 +155,7 @@ class Grants:
     ) -> Grant | None:
         """Return the valid grant for a call, a denial first, an approval last; None without a grant.
 
-        An approval covers a call only if `words`, those of the user in this turn, ask for it, or the proxy makes it.
+        An approval covers a call only if `words` (the user's, in this turn) ask for the call, or the proxy makes it.
         """
         grants = [
             status.grant

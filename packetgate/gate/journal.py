@@ -26,16 +26,16 @@ READ = "call_read"
 PAUSED = "call_paused"
 """Event of a run that the tool interrupted to ask something: the next run goes on with the answer."""
 _MAX_READ_CHARS = 500
-"""Characters of the output of a client's read that its entry holds."""
+"""Maximum number of output characters in the entry of a client's read."""
 CALL_REVIEWED = "call_reviewed"
 QUESTION_SHOWN = "question_shown"
 """Event of a question at an interrupt, with the digest of its call: a reply counts only for this digest."""
 QUESTION_OWNED = "question_owned"
-"""Event that names the process that asked a question and stays for the answer, under the question's id."""
+"""Event that names the process that asked a question and waits for the answer, under the question's id."""
 ANSWER_RECORDED = "answer_recorded"
-"""Event of an answer that the process that asked has to run, under the question's id."""
+"""Event of an answer for the asking process to carry out, under the question's id."""
 ANSWER_FAILED = "answer_failed"
-"""Event of a recorded answer that could not be used, so that another may be recorded."""
+"""Event of a recorded answer that could not be used, so that another answer may be recorded."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def entry_for(
 
 
 def read_entry(call: ToolCall, header: Header, request: str) -> Entry:
-    """Return the only entry of a client's read: who asked for what, and how it ended."""
+    """Return the only entry of a client's read: the requester, the request and the outcome."""
     who: dict[str, JsonValue] = {"channel": header.origin, "person": header.person, "request": request}
     result: dict[str, JsonValue] = (
         {"output": shorten(call.result.output, _MAX_READ_CHARS), "error": call.result.error} if call.result else {}
@@ -83,7 +83,7 @@ def read_entry(call: ToolCall, header: Header, request: str) -> Entry:
 
 
 def turn_opened(header: Header, request: str) -> Entry:
-    """Return the entry of a new turn: who asks, and what."""
+    """Return the entry of a new turn: the requester and the request."""
     return entry_for(
         header, "turn_opened", detail={"channel": header.origin, "person": header.person, "request": request}
     )
@@ -119,7 +119,7 @@ class Journal(ABC):
 
 
 class BufferedJournal(Journal):
-    """A journal that holds entries back, and records them with the next entries in one write to disk."""
+    """A journal that buffers entries, and records them with the next entries in one write to disk."""
 
     def __init__(self, journal: Journal, *entries: Entry) -> None:
         self._journal = journal

@@ -1,4 +1,4 @@
-"""Decide whether the user's message is a plain order of one call, and nothing else."""
+"""Decide whether the user's message is an instruction for exactly one call, and nothing else."""
 
 import re
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ _ORDER = re.compile(
     r"|m(?:[tv]|d?c{1,3})|id?c{1,3}|v)*"  # "called a.txt", "about the party"
     r"[aw]*"
 )
-"""The only form of an order, with a letter for the kind of each word."""
+"""The only form of an instruction, with a letter for the kind of each word."""
 _QUOTES = {'"': '"', "'": "'", "\u2018": "\u2019", "\u201c": "\u201d"}
 _PART = re.compile(r"\x00(.)|[^\s\x00]+")
 
@@ -60,12 +60,12 @@ class _Leaf(NamedTuple):
 
 
 def is_requested(call: ToolCall, words: str) -> bool:
-    """Return whether the user's message is one clause that orders a call, and nothing else.
+    """Return whether the user's message is one clause that instructs to make a call, and nothing else.
 
     The clause begins with a verb of the action. It states the call's destinations and ids; it need not state a path, a
-    default, or a field that the tool's server returned. Each value is stated at most once. Every other word is a word
-    of the tool's name, a few words in a row of a text of the call, or a function word in its place. Any other text is
-    not an order: a second clause, a condition, a question, a quotation.
+    default, or a field that the tool's server returned. Each value is stated at most once. Every other word
+    belongs to the tool's name, belongs to a few consecutive words in a text of the call, or is a function word in its
+    place. Any other text is not an instruction: a second clause, a condition, a question, a quotation.
     """
     text = fold_text(words)
     if len(text) > _MAX_CHARS or len(words.strip().splitlines()) != 1 or "\x00" in words:
@@ -83,7 +83,7 @@ def is_requested(call: ToolCall, words: str) -> bool:
     masked, places = _with_values_masked(text, [leaf for _, leaf in texts])
     order = [places[leaf.text] for _, leaf in texts if leaf.is_target and leaf.text in places]
     if any(earlier > later for earlier, later in pairwise(order)):
-        return False  # "move b to a" is no order to move a to b
+        return False  # "move b to a" does not ask to move a to b
     for name, leaf in texts:
         origin = call.provenance.get(name)
         is_known = call.is_from_server(name) or (origin is not None and origin.kind is OriginKind.DEFAULT)

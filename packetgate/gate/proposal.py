@@ -26,7 +26,7 @@ class StoredProposal(Section):
 
 @dataclass(frozen=True)
 class Proposal:
-    """The calls of one step, as far as the gate has decided them."""
+    """The calls of one step, with the gate's decisions so far."""
 
     facts: Facts
     calls: tuple[ToolCall, ...] = ()
@@ -62,7 +62,7 @@ class Proposal:
 
     @classmethod
     def restored(cls, stored: StoredProposal, facts: Facts) -> "Proposal":
-        """Return a stored proposal with the facts of now."""
+        """Return a stored proposal with the current facts."""
         return cls(facts, stored.calls, stored.approvals, stored.question)
 
     def with_calls(self, calls: Iterable[ToolCall]) -> "Proposal":
@@ -75,7 +75,7 @@ class Proposal:
         return replace(self, entries=self.entries + entries)
 
     def with_reviews(self, reviews: tuple[Entry, ...]) -> "Proposal":
-        """Return the proposal with the events of its calls' reviews, before what followed from them."""
+        """Return the proposal with the events of its calls' reviews, before the events that followed."""
         number = len(self.calls)  # the first events are those of the proposed calls
         return replace(self, entries=(*self.entries[:number], *reviews, *self.entries[number:]))
 

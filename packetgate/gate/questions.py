@@ -82,7 +82,7 @@ def _approval_request(call: ToolCall, asked: AskedCall | None, problem: str) -> 
 
 
 def _is_small(call: ToolCall) -> bool:
-    """Whether only the confidence of a read is in doubt, and it reaches nothing outside."""
+    """Whether only the confidence of a read is in doubt, and the read does not reach outside."""
     waits_for_confidence = call.status is ToolExecutionStatus.AWAITING_CONFIDENCE and call.started_at is None
     return waits_for_confidence and call.apparent_risk is call.risk is Risk.READ and not call.open_world
 

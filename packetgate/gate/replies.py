@@ -15,7 +15,8 @@ from packetgate.tools.text.values import leaves
 from packetgate.tools.text.words import stem_of, words_of
 
 ANSWER = "answer"
-"""Name of the argument that holds the text of an answer. agent-chat-ui cannot respond: it shows a form to edit this."""
+"""Name of the argument that holds the text of an answer. agent-chat-ui cannot respond: it shows a form for
+arguments."""
 _MAX_NAME_CHARS = 80
 
 _STORED: dict[str, str] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
@@ -112,7 +113,7 @@ def parse_answer(reply: Any) -> str | None:
 
 
 def reply_text(reply: Any, count: int) -> str:
-    """Return a reply in words, or the text of a decision to respond to the only call; otherwise an empty text."""
+    """Return a reply in words, or the text of a decision to respond to the only call; otherwise an empty string."""
     if isinstance(reply, str):
         return reply.strip()
     try:

@@ -1,4 +1,4 @@
-"""The agent's state and messages: what the middleware reads of a conversation, and what it changes in results."""
+"""Read an agent's state and messages, and change its results."""
 
 import operator
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ SERVER = "agent"
 
 
 def grown(shown: list[str], more: list[str]) -> list[str]:
-    """Return the names of both lists, each once: the shown ones keep their places."""
+    """Return the names of both lists without duplicates; the shown names keep their positions."""
     return [*dict.fromkeys([*shown, *more])]
 
 
@@ -30,7 +30,7 @@ class GatedState(AgentState[Any]):
     """The agent's state, with the data that the middleware needs in the next step."""
 
     gated: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
-    """The proposals of the calls that run next, or are asked about when they start, as JSON, by message and call."""
+    """Proposals of calls that run next, or ask the user when they start, as JSON, by message and call."""
     labels: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
     """The thread's labels with their sources."""
     shown: NotRequired[Annotated[list[str], PrivateStateAttr, grown]]
@@ -48,7 +48,7 @@ _OWN_STATE = GatedState.__annotations__.keys() - AgentState.__annotations__.keys
 
 
 def shown_names(state: Any) -> list[str]:
-    """Return the names on the model's list, in order; empty if it sees all tools."""
+    """Return the names on the model's list, in order; empty if the model sees all tools."""
     return [*(state.get("shown") or ())]
 
 
@@ -110,7 +110,7 @@ def earlier_calls(messages: Sequence[AnyMessage]) -> Iterator[tuple[AgentCall, T
 
 
 def messages_in(handled: Any) -> list[BaseMessage]:
-    """Return the messages in what a tool returned: a message, a `Command`, or a list of both."""
+    """Return the messages in a tool's return value: a message, a `Command`, or a list of both."""
     if isinstance(handled, list):
         return [message for item in handled for message in messages_in(item)]
     if not isinstance(handled, Command):

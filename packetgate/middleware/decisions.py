@@ -46,7 +46,7 @@ EDIT_NOTICE = (
 )
 """LangChain's text before the result of an edited call."""
 _DECISION, _REFUSAL = "hitl_interrupt_decision", "packetgate_refusal"
-"""Sources in the metadata of messages in place of results: LangChain's for the user's decisions, and the gate's."""
+"""Metadata sources of messages that replace results: LangChain's for the user's decisions, and the gate's."""
 
 
 class Step:
@@ -69,7 +69,7 @@ class Step:
         """For each call, the digests of the calls in its interrupts, in order."""
         self._replies = 0
         self._refusals: dict[str, str] = {}
-        """By call, why it was refused before it was proposed."""
+        """The reason why a call was refused before its proposal, by call."""
         self._problem = ""
 
     async def propose(self, unlisted: Mapping[str, str]) -> None:
@@ -165,7 +165,7 @@ class Step:
             self._proposals[name] = proposal
 
     def update(self, labels: dict[str, str]) -> dict[str, Any]:
-        """Return the change of the agent's state: calls that start next, messages for refused calls, and labels.
+        """Return the update of the agent's state: calls that start next, messages for refused calls, and labels.
 
         The state keeps the labels when messages are removed.
         """
@@ -186,7 +186,7 @@ class Step:
 
 
 async def asked(gate: Gate, proposal: Proposal, call: AgentCall, *, per_call: bool) -> Proposal:
-    """Ask about one call when it starts, until the reply can be read."""
+    """Ask about one call when it starts, until a reply can be parsed."""
     problem = ""
     while True:
         reply = _reply_about(proposal, call, problem, per_call=per_call)
@@ -254,7 +254,7 @@ def _with_canonical_name(decision: Any) -> Any:
 def _reply_type(allowed: Sequence[str], name: str, schema: dict[str, Any]) -> Any:
     """Return the type of a reply about one call: LangChain's decisions, and an edit of exactly this tool."""
     shown = schema if "$defs" not in schema else {"type": "object"}
-    literal, model = cast("Any", Literal), cast("Any", create_model)  # types that are made at run time
+    literal, model = cast("Any", Literal), cast("Any", create_model)  # types created at run time
     args = Annotated[dict[str, Any], WithJsonSchema(shown)]
     action = model("EditedAction", name=(literal[name], ...), args=(args, ...))
     edit = model("EditDecision", type=(literal["edit"], ...), edited_action=(action, ...))
@@ -264,7 +264,7 @@ def _reply_type(allowed: Sequence[str], name: str, schema: dict[str, Any]) -> An
 
 
 def _as_sent(reply: Any, check: Callable[[Any], Any]) -> Any:
-    """Check a reply, and return it as it came: the gate reads it."""
+    """Check a reply, and return it unchanged: the gate parses it."""
     check(reply)
     return reply
 
@@ -317,7 +317,7 @@ def tool_message(
 
 
 def refusals_in_row(messages: Sequence[AnyMessage]) -> int:
-    """Return how many calls at the end of a conversation were refused, since the last result or request."""
+    """Return the number of refused calls since a conversation's last result or request."""
     number = 0
     for message in reversed(messages):
         if isinstance(message, HumanMessage) or (isinstance(message, ToolMessage) and not _is_refusal(message)):

@@ -1,6 +1,6 @@
-"""Middleware of LangChain's `create_agent`: gates the calls of the model, and shows it a list of tools that is stable.
+"""Middleware of LangChain's `create_agent`: gates the model's calls, and shows the model a stable list of tools.
 
-The data that it needs after a restart, and in another process, are in the agent's state.
+The agent's state holds the data that the middleware needs after a restart or in another process.
 """
 
 import asyncio
@@ -80,17 +80,17 @@ from packetgate.toolsets.servers.langchain_results import result_of_message
 Handled = ToolMessage | Command[Any]
 Modelled = ModelResponse[Any] | ExtendedModelResponse[Any]
 MAX_SOURCES = 20
-"""Maximum number of earlier calls. The values of a call are traced to the outputs of these calls."""
+"""Maximum number of earlier calls to whose outputs a call's values are traced."""
 UNSEEN_TOOL = "; if a middleware adds this tool to requests, the program must list it before PacketgateMiddleware"
-"""Added to the refusal of an unknown tool: a middleware sees only what those before it add."""
+"""Added to the refusal of an unknown tool: a middleware sees only the tools that earlier middlewares add."""
 
 
 class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
     """Reviews each call of the model before it runs, and shows the model a list of tools that only grows.
 
-    A read runs, unless an argument is flagged, or it reaches outside and does not fit the user's words. A question in
-    the form of LangChain's `HumanInTheLoopMiddleware` asks about the other calls of a step. A call that has a result in
-    the journal does not run again.
+    A read runs unless an argument is flagged, or the read reaches outside and does not fit the user's words. A question
+    in the form of LangChain's `HumanInTheLoopMiddleware` asks about the other calls of a step. A call that has a result
+    in the journal does not run again.
 
     Examples:
         >>> from langchain.agents import create_agent
@@ -122,15 +122,15 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
 
         Args:
             tools: functions and LangChain tools for the agent, in addition to those of `create_agent` and other
-                middlewares. The hints in their metadata are believed. `packetgate.reads` marks reads anywhere.
-            max_tools: up to this many tools are all shown. Else, the model sees those that fit its first request,
-                and `search_tools`.
+                middlewares. The hints in their metadata are trusted. `packetgate.reads` marks reads anywhere.
+            max_tools: the model sees all tools if there are at most this many. Otherwise, it sees those that fit its
+                first request, and `search_tools`.
             select: False: the model always sees all tools. "provider": the provider of the model searches the tools
                 (LangChain's `ProviderToolSearchMiddleware`).
-            interrupt_mode: "batched": one question about all calls of a step. "per_call": one for each call.
+            interrupt_mode: "batched": one question about all calls of a step. "per_call": one question for each call.
             edit_notice: text before the result of a call that the user edited; None: no text.
-            settings: fields of `RoutingContext`. Changes run after approval. `confidence_threshold`: below it, a first
-                call is in doubt; 0 switches the judge off.
+            settings: fields of `RoutingContext`. Changes run after approval. `confidence_threshold`: a first call with
+                less confidence is in doubt; 0 switches the judge off.
             policy: a `packetgate.toml`.
             journal: a SQLite file, or a `postgresql://` URL. Needed if the checkpointer outlasts the process.
             unguarded: names of tools that run without a review.
@@ -162,7 +162,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> Modelled:
-        """Call the model with its list of tools, and again if it wrote only calls that cannot be parsed."""
+        """Call the model with its list of tools, and again if none of its calls can be parsed."""
         listed, more = self._list.with_list(request, self._list.best(request))
         response, again = read_response(handler(listed), listed)
         if again is not None:
@@ -172,7 +172,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
     def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> Coroutine[Any, Any, Modelled]:
-        """Call the model with its list of tools, and again if it wrote only calls that cannot be parsed.
+        """Call the model with its list of tools, and again if none of its calls can be parsed.
 
         This is no `async def`, because LangChain would run two functions of its tracer in threads for each call.
         """
@@ -234,7 +234,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         """Run an approved call once.
 
         Raises:
-            Exception: what the tool raises, after it is in the journal.
+            Exception: the tool's exception, after it was journaled.
         """
         call, messages = request.tool_call, request.state["messages"]
         if self._runs_freely(call["name"], request.state):
@@ -259,7 +259,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
                 raised = error
                 if not (isinstance(error, GraphBubbleUp) or is_invalid_resume(error)):
                     raise
-                if was_asked_again:  # LangGraph would give the answer to the first question to the tool
+                if was_asked_again:  # LangGraph would pass the answer to the first question to the tool
                     text = "the tool asks something, after its call was cut off: call it again"
                     raised = None
                     raise ToolCallError(text) from error

@@ -1,4 +1,4 @@
-"""The model's list of tools: all of a few, and of many a list that only grows, with `search_tools`."""
+"""The model's list of tools: all tools if they are few, otherwise a growing list with `search_tools`."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -47,7 +47,7 @@ SEARCH_TOOL = StructuredTool(
 class ToolList:
     """Chooses the tools that the model sees, and knows the definitions of all tools of the agent.
 
-    All that belongs to one thread is in the agent's state, so that threads and processes can share a list.
+    The agent's state holds all data of a thread, so that threads and processes can share a list.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ToolList:
         self._catalogue = self._catalogue_of(self._specs.values())
         self._with_definitions = lru_cache(_CATALOGUES)(self._make_with_definitions)
         self._with_tools = lru_cache(_CATALOGUES)(self._make_with_tools)
-        if select is True and len(self._specs) > max_tools:  # the vectors are read, or made in the background
+        if select is True and len(self._specs) > max_tools:  # vectors are loaded, or computed in the background
             Thread(target=ranking_of(self._catalogue).rank, args=["tools"], name="tool ranking").start()
 
     def _selects(self, request: ModelRequest[Any]) -> bool:
@@ -89,7 +89,8 @@ class ToolList:
         return MORE_TOOLS if may_grow and isinstance(request.messages[-1], HumanMessage) else 0
 
     def with_list(self, request: ModelRequest[Any], best: Sequence[str]) -> tuple[ModelRequest[Any], list[str]]:
-        """Return the request with the tools on the model's list, also the `best`, and the names that are new on it."""
+        """Return the request with the tools on the model's list, including the `best`, and the names new on the
+        list."""
         if not self._selects(request):
             return request, []
         tools = {tool.name: tool for tool in request.tools if isinstance(tool, BaseTool)}
@@ -143,8 +144,8 @@ class ToolList:
         """Return the state for the next step: the list, and the called tools that are not on it. May block if the model
         searches.
 
-        A tool that was called without being on the list is put on it. Searches are answered here, because only the
-        request has all tools of its thread.
+        A called tool that is not on the list is added. Searches are answered here, because only the request contains
+        all tools of its thread.
         """
         called, state = {call["name"] for call in _calls_in(response)}, cast("GatedState", request.state)
         update = dict[str, Any]()

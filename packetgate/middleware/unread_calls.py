@@ -1,4 +1,4 @@
-"""Read the calls of an agent's model that LangChain could not read, and those that the model left in its text."""
+"""Parse the model's calls that LangChain could not parse, and those that the model left in its text."""
 
 import re
 from collections.abc import Collection
@@ -19,7 +19,7 @@ _MAY_BE_CALL = re.compile(r"[<\[{]")
 def read_response(
     response: ModelResponse[Any], request: ModelRequest[Any], *, is_last: bool = False
 ) -> tuple[ModelResponse[Any], ModelRequest[Any] | None]:
-    """Return the response with the calls that can be read; and if none can, the request that asks for them again.
+    """Return the response with the calls that can be parsed; if none can, also the request that asks for them again.
 
     Args:
         is_last: whether the model was already asked again: its text then names the calls that did not run.
@@ -37,9 +37,9 @@ def read_response(
 
 
 def _with_calls(answer: AIMessage, offered: Collection[str]) -> tuple[AIMessage, list[AnyMessage]]:
-    """Return the answer with all calls that can be read, and a message about each that cannot.
+    """Return the answer with all calls that can be parsed, and a message about each call that cannot.
 
-    Of calls in the text only those of offered tools are read, that marks surround or that are the whole text.
+    Calls in the text are parsed only if their tool is offered, and marks surround them or they are the whole text.
     """
     calls, unread, problems = [*answer.tool_calls], list[InvalidToolCall](), list[AnyMessage]()
     for at, call in enumerate(answer.invalid_tool_calls):

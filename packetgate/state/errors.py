@@ -129,14 +129,14 @@ class SessionRefusedError(ServerError):
 
 
 class LostCallError(ServerError):
-    """The call was sent, and no answer came: the call may or may not have run."""
+    """The call was sent, but no answer arrived: the call may or may not have run."""
 
     code = Code.NO_ANSWER
     error_type = ErrorType.NO_ANSWER
 
 
 class TimedOutCallError(LostCallError):
-    """The call was sent, and no answer came in time: the call may or may not have run."""
+    """The call was sent, but no answer arrived in time: the call may or may not have run."""
 
     code = Code.CALL_TIMED_OUT
     error_type = ErrorType.TIMEOUT

@@ -10,8 +10,8 @@ from packetgate.state.base import Section, now
 
 
 class FlowLabel(StrEnum):
-    """The labels of a session: the kinds of data that it has received. Then reads that reach outside are flagged,
-    except to named hosts."""
+    """The labels of a session: the kinds of data that it has received. In a labelled session,
+    reads that reach outside are flagged, except to named hosts."""
 
     UNTRUSTED = "untrusted"
     """Text that third parties may have written."""

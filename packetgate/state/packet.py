@@ -43,7 +43,7 @@ def _readable(value: Any, read: Callable[[Any], Any]) -> Any:
 
 def _merged(messages: list[AnyMessage], changes: list[AnyMessage | RemoveMessage]) -> list[AnyMessage]:
     """Return the messages after the changes, as LangGraph merges them."""
-    from langgraph.graph.message import add_messages  # slow to load, and a packet may live without a graph
+    from langgraph.graph.message import add_messages  # slow to load, and a packet can be used without a graph
 
     return add_messages(messages, changes)  # type: ignore[arg-type, return-value]
 
@@ -51,7 +51,7 @@ def _merged(messages: list[AnyMessage], changes: list[AnyMessage | RemoveMessage
 Messages = Annotated[list[AnyMessage], WrapValidator(_readable), _merged]
 
 _CONTINUING_WORDS = 3
-"""A message of at most so many words, such as "Go on.", continues the message before it."""
+"""A message of at most this many words, such as "Go on.", continues the message before it."""
 CLIENT_SUPPLIED = "packetgate_told"
 """Key in `additional_kwargs` of messages that the client supplied as history, or that another person wrote.
 
@@ -183,7 +183,8 @@ class CognitionPacket(BaseModel):
 
     @property
     def parked_for_new_turn(self) -> tuple[ParkedTurn, ...]:
-        """The parked turns of the next turn: also this turn, if its question is open and not only about reads."""
+        """The parked turns for the next turn. They include this turn if its question is open and not only about
+        reads."""
         question = self.governance.question
         if question is None or question.has_expired or self.asks_about_reads:
             return self.parked_turns
@@ -227,7 +228,7 @@ class PacketUpdate(TypedDict, total=False):
     messages: list[AnyMessage | RemoveMessage]
     request: TurnRequest
     entries: tuple[Any, ...]
-    """The journal's entries of what the node did; the stage writes them before the next one starts."""
+    """Journal entries of the node's effects; the stage writes them before the next stage starts."""
 
 
 class TurnInput(BaseModel):
@@ -244,7 +245,7 @@ class OpeningPacket(CognitionPacket):
 
 
 def _labels_in(message: ToolMessage) -> Iterable[FlowLabel]:
-    """Return the labels that a tool message lists; all, if it has no list or an unknown label."""
+    """Return the labels that a tool message lists; all labels if it has no list or an unknown label."""
     try:
         return [FlowLabel(label) for label in message.additional_kwargs.get(RESULT_LABELS, FlowLabel)]
     except (TypeError, ValueError):

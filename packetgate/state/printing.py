@@ -43,7 +43,7 @@ _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\U000e0100-\U000e01ef]"
     "|(?<![\u2000-\u33ff\U0001f000-\U0001faff])[\ufe0e\ufe0f]"
 )
-"""Characters without an image that Unicode counts as printable. Selectors of emoji after an emoji are harmless."""
+"""Invisible characters that Unicode counts as printable. Emoji variation selectors after an emoji are harmless."""
 _PICTURES = {chr(code): chr(0x2400 + code) for code in range(32)} | {"\t": "\t", "\x7f": "\u2421"}
 """Symbols of control characters, such as `␍` for a carriage return."""
 

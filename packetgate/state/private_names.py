@@ -29,7 +29,8 @@ def allow_checkpoint_types(types: Iterable[tuple[str, str]]) -> None:
 
 
 def is_nested(configurable: Mapping[str, Any]) -> bool:
-    """Whether LangGraph runs a graph as a node of another graph. No client can send the function that it puts there."""
+    """Whether LangGraph runs a graph as a node of another graph. LangGraph marks this with a function, which no client
+    can send."""
     return callable(configurable.get("__pregel_read"))
 
 
@@ -61,7 +62,8 @@ def environment_state() -> tuple[Any, ...]:
 
 
 def log_level_of(session: Any) -> Any:
-    """Return the least severe level that an MCP client asked for with `logging/setLevel`; None if it did not."""
+    """Return the least severe level that an MCP client asked for with `logging/setLevel`; None if the client did not
+    ask."""
     from fastmcp.server import context
 
     return context._get_client_log_level(session)

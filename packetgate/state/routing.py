@@ -31,7 +31,7 @@ class Risk(StrEnum):
 
 
 class ResultAttachment(Section):
-    """A picture, a sound or a file that a tool returned: its description, not its bytes."""
+    """An image, a sound or a file that a tool returned: its description, not its bytes."""
 
     kind: Literal["image", "audio", "binary", "resource"]
     """`binary`: the content does not match the declared type."""
@@ -105,13 +105,13 @@ class Verdict(Section):
     """The decision of a check, or of the strictest check, about a call."""
 
     effect: Literal["refuse", "dry_run", "ask", "allow"]
-    """Strictest first. `allow` replaces the question of an `ask` that `may_be_allowed`."""
+    """Strictest first. `allow` overrides an `ask` whose `may_be_allowed` is true."""
     why: str = ""
     """The reason. A refusal is a complete sentence without its full stop."""
     may_be_allowed: bool = False
     """For `ask`: whether a rule or a grant may allow the call without a question."""
     or_dry_run: bool = False
-    """For `ask`: whether the call is a dry run without the approval, because its risk is switched off."""
+    """For `ask`: whether an unapproved call becomes a dry run, because its risk is switched off."""
     by: str = ""
     """For `allow`: the rule or grant."""
     grant_id: str = ""
@@ -157,7 +157,7 @@ class ToolCall(Section):
     started_at: datetime | None = None
     """Start of a run whose end was not recorded; the user is asked whether to run the call again."""
     traced_for: str = ""
-    """Digest of the tool's definition by which `provenance` was found; for any other, the gate finds it again."""
+    """Digest of the tool definition for which `provenance` was traced; for any other, the gate traces again."""
 
     def changed(self, **fields: Any) -> Self:
         """Return a copy with these fields replaced.
@@ -308,7 +308,7 @@ class ToolRouting(Section):
     queued_calls: tuple[ToolCall, ...] = ()
     """Calls for later passes: those beyond the limit of a pass."""
     step: int = Field(default=0, ge=0)
-    """Number of the selection that this pass belongs to; passes of queued calls belong to the selection before."""
+    """Number of the selection that this pass belongs to; passes of queued calls belong to the previous selection."""
     step_start: int = Field(default=0, ge=0)
     """Index in `all_calls` of the step's first call."""
     alternative_tools: tuple[Alternative, ...] = ()
@@ -336,7 +336,7 @@ class ToolRouting(Section):
     @field_validator("queued_calls", mode="before")
     @classmethod
     def _without_chain_steps(cls, queued: Any) -> Any:
-        """Drop the steps of a chain of an earlier version: they cannot run."""
+        """Drop the chain steps of an earlier version: they cannot run."""
         if not isinstance(queued, list | tuple):
             return queued
         return [call for call in queued if not (isinstance(call, dict) and call.get("chain"))]
@@ -370,7 +370,7 @@ class ToolRouting(Section):
 
     @property
     def first_call(self) -> ToolCall | None:
-        """The first call of this pass; of the turn, if this pass has no calls because earlier results answer."""
+        """The first call of this pass. If earlier results answer, the pass has no calls: the first call of the turn."""
         answered = self.outcome == "none" and not self.note
         calls = self.calls or (self.past_calls if answered else ())
         return calls[0] if calls else None
@@ -419,7 +419,7 @@ class ToolRouting(Section):
         )
 
     def stopped_at_limit(self) -> "ToolRouting":
-        """Return the routing of a turn that may have no further pass; the note names the calls not made."""
+        """Return the routing of a turn that may have no further pass; the note names the calls that were not made."""
         rest = f" ({', '.join(map(_written, self.queued_calls))})" if self.queued_calls else ""
         note = f"the rest was skipped{rest}: the limit is {self.max_reinjections} rounds of tool calls per turn"
         return self.changed(queued_calls=(), pass_status=ToolExecutionStatus.SKIPPED, note=note)

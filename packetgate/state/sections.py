@@ -117,8 +117,8 @@ class PaletteEntry(Section):
     reason: Literal[
         "whole", "permanent", "recent", "offered", "default", "ranked", "widened", "described", "kept", "command"
     ]
-    """`whole`: the catalogue is small. `offered`: in an earlier turn. `kept`: only to read the rest of a long result.
-    `command`: typed."""
+    """`whole`: the catalogue is small. `offered`: offered in an earlier turn. `kept`: only to read the rest of a long
+    result. `command`: the user typed it."""
     risk: Risk
     score: float = 0.0
     """Rank score; higher is better, 0 if not ranked."""
@@ -147,7 +147,7 @@ class ServerHealth(Section):
 
     @property
     def is_unknown(self) -> bool:
-        """Whether the server is starting, and nothing is known of its tools."""
+        """Whether the server is starting, and its tools are not yet known."""
         return self.state == "connecting" and not self.tools
 
     @property
@@ -171,7 +171,7 @@ class Attachment(Section):
 
     @property
     def is_picture(self) -> bool:
-        """Whether the file is a picture, which models with vision can read."""
+        """Whether the file is an image, which models with vision can read."""
         return bool(self.handle)
 
     @property
@@ -194,7 +194,7 @@ class Context(Section):
     palette: tuple[PaletteEntry, ...] = ()
     palette_tokens: int = 0
     palette_left_out: int = 0
-    """Number of fitting tools that had no room on the palette."""
+    """Number of matching tools that the palette had no room for."""
     subject: tuple[str, ...] = ()
     recent_tools: tuple[str, ...] = ()
     offered_tools: tuple[str, ...] = ()
@@ -225,7 +225,7 @@ class Context(Section):
 
 
 def recent_calls(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
-    """Return the newest of these calls, without what only clients of the proxy need."""
+    """Return the newest of these calls, without the data that only proxy clients need."""
     newest = [*calls][-MAX_EARLIER_CALLS:]
     sizes = accumulate(call.text_size for call in reversed(newest))
     count = max(1, sum(size <= MAX_EARLIER_CHARS for size in sizes))
@@ -244,7 +244,7 @@ class DataField(Section):
 
 
 class TypedCommand(Section):
-    """A command that the user typed: a call, or without `tool_name` a text that answers it."""
+    """A command that the user typed: a call, or, if `tool_name` is empty, the text that answers the command."""
 
     tool_name: str = ""
     params: dict[str, JsonValue] = {}
@@ -258,7 +258,7 @@ class Content(Section):
 
     original_prompt: str = ""
     typed_command: TypedCommand | None = None
-    """The command that `original_prompt` is; None if it is none."""
+    """The command in `original_prompt`; None if the prompt is not a command."""
     clarifications: tuple[str, ...] = ()
     data_fields: tuple[DataField, ...] = ()
     attachments: tuple[Attachment, ...] = ()
@@ -270,7 +270,7 @@ class Content(Section):
 
     @property
     def command(self) -> TypedCommand | None:
-        """The command to carry out; None after the user answered something else to its question."""
+        """The command to carry out; None once the user has answered its question with other text."""
         return None if self.clarifications else self.typed_command
 
     def with_answers(self, *answers: str) -> "Content":
@@ -344,7 +344,7 @@ class Response(Section):
 
     candidate: str = ""
     message_id: str | None = None
-    """Id of the message under which the selection's text was streamed, if that is the answer."""
+    """Id of the message under which the selection's text was streamed, if that text is the answer."""
     confidence: Confidence | None = None
 
 
@@ -467,7 +467,7 @@ class Governance(Section):
     @field_validator("settings", mode="before")
     @classmethod
     def _only_known_settings(cls, settings: Any) -> Any:
-        """Ignore settings of a newer version, as in sections; where a user gives settings, unknown ones are refused."""
+        """Ignore settings of a newer version, as sections do. Unknown settings from a user are refused elsewhere."""
         known = RoutingContext.model_fields
         return {key: settings[key] for key in settings if key in known} if isinstance(settings, dict) else settings
 

@@ -16,7 +16,7 @@ class ToolExecutionStatus(StrEnum):
     SKIPPED = "skipped"
     USER_DENIED = "user_denied"
     UNKNOWN = "unknown"
-    """The call started; nobody can know whether the call finished."""
+    """The call started; whether it finished is unknown."""
 
     @property
     def awaits_user(self) -> bool:
@@ -30,7 +30,7 @@ class ToolExecutionStatus(StrEnum):
 
 
 Outcome = Literal["pending", "call", "none", "clarify", "describe", "miss"]
-"""Outcome of a pass's last selection. A miss is a tool off the palette, or no fitting tool on it."""
+"""Outcome of a pass's last selection. A miss: the tool is not on the palette, or no tool on the palette fits."""
 
 _S = ToolExecutionStatus
 

@@ -70,22 +70,22 @@ def curve_name(decided_by: DecidedBy, source: ConfidenceSource) -> str:
 
 
 async def read_calibration(store: "BaseStore", model_digest: str = "") -> Calibration:
-    """Return the calibration by the user's answers, or the one of a model; without curves if none is stored."""
+    """Return the calibration from the user's answers, or a model's; it has no curves if none is stored."""
     item = await store.aget(_NAMESPACE, model_digest or "curves")
     return Calibration.model_validate(item.value) if item else Calibration()
 
 
 async def save_calibration(store: "BaseStore", calibration: Calibration, model_digest: str = "") -> None:
-    """Replace the calibration by the user's answers, or the one of a model."""
+    """Replace the calibration from the user's answers, or a model's."""
     await store.aput(_NAMESPACE, model_digest or "curves", calibration.model_dump(mode="json"), index=False)
 
 
 def log_odds(score: float) -> float:
-    """Return the log-odds of a probability, which is kept a little from 0 and 1."""
+    """Return the log-odds of a probability, clamped away from 0 and 1."""
     inside = min(max(score, _MIN_PROBABILITY), 1 - _MIN_PROBABILITY)
     return log(inside / (1 - inside))
 
 
 def logistic(value: float) -> float:
-    """Return the probability of log-odds."""
+    """Return the probability for log-odds."""
     return 1 / (1 + exp(-min(max(value, -30.0), 30.0)))

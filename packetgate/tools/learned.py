@@ -16,7 +16,7 @@ DIGITS = 3
 
 
 def logistic(signals: Sequence[float], weights: Sequence[float]) -> float:
-    """Return the probability that the logistic regression with these weights gives, rounded."""
+    """Return the rounded probability from a logistic regression with these weights."""
     return round(1 / (1 + math.exp(-weighted(signals, weights))), DIGITS)
 
 
@@ -38,7 +38,7 @@ def load_json(path: Path, form: Callable[[Any], Form]) -> Form:
 
 @contextmanager
 def checked_file(path: Path) -> Iterator[None]:
-    """Raise `WeightsError` for any error of what reads a file of weights."""
+    """Raise `WeightsError` for any error while a file of weights is read."""
     try:
         yield
     except Exception as error:  # the libraries' errors have no other common class

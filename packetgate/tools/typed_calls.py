@@ -1,7 +1,8 @@
-"""Read and write calls as a user types them: `/read notes.txt`, `/search smtp in src`, `/fs.write path=a.txt text="x"`.
+"""Parse and render calls as a user types them: `/read notes.txt`, `/search smtp in src`, `/fs.write path=a.txt
+text="x"`.
 
 A line is `/`, the name of a tool and its arguments. `name=value` gives a parameter by its name. Other values fill the
-required parameters in the schema's order, or to the first parameter of a tool without required ones; if the last of
+required parameters in the schema's order, or the first parameter of a tool without required ones. If the last of
 them is a text, its value is the rest of the line. Quotes keep a text together; lists and objects are JSON.
 """
 
@@ -81,7 +82,7 @@ def parse_call(text: str, catalogue: Catalogue, others: Collection[str] = ()) ->
 def tools_named(name: str, catalogue: Catalogue) -> tuple[str, ...]:
     """Return the tools that a typed name means: those of that name, with or without the server, else by words of it.
 
-    `/search` means `files.search_files` if no tool is called `search`, and no other one has this word.
+    `/search` means `files.search_files` if no tool is called `search`, and no other tool has this word.
     """
     if name.casefold() in RESERVED:
         return ()
@@ -103,7 +104,7 @@ def command_names(catalogue: Catalogue) -> dict[str, str]:
 def render_call(tool_name: str, params: Mapping[str, Any], catalogue: Catalogue) -> str:
     """Return the line that `parse_call` reads as this call, which must be valid. May block.
 
-    The only required parameter is given without its name if it comes out the same: `/read notes.txt`.
+    The only required parameter is given without its name if the line still parses to this call: `/read notes.txt`.
     """
     spec, command = catalogue[tool_name], f"/{command_names(catalogue)[tool_name]}"
     written = {name: render_value(spec, name, value) for name, value in params.items()}
@@ -125,7 +126,7 @@ def positional(spec: ToolSpec) -> list[str]:
 
 
 def text_before_cursor(token: str) -> str:
-    """Return the text of a value that is typed so far: of a quoted one, without the quote and the escapes."""
+    """Return the text of a partly typed value; of a quoted value, without the quote and the escapes."""
     return _unescaped(token[1:]) if token.startswith('"') else token
 
 
@@ -143,7 +144,7 @@ def _command_names(catalogue: Catalogue) -> dict[str, str]:
 
 
 def _arguments(text: str, spec: ToolSpec, command: str) -> dict[str, Any]:
-    """Return the arguments of a line. Raise RequestError with an example of the right line."""
+    """Return the arguments of a line. Raise RequestError with an example of a valid line."""
     try:
         params = coerce_params(spec, _given(text, spec))
     except RequestError as error:
@@ -230,7 +231,7 @@ def _value(spec: ToolSpec, name: str, token: _Token) -> Any:
     if token.raw[:1] in {'"', "'"}:
         raise RequestError(f"The quote of `{name}` is not closed, or text follows it: {shorten(token.raw, 40)}.")
     with suppress(ValueError, RecursionError):
-        value = json.loads(token.raw, parse_constant=int)  # which refuses NaN
+        value = json.loads(token.raw, parse_constant=int)  # refuses NaN
         if _is_valid(spec, name, value):
             return value
     return token.raw
@@ -244,7 +245,7 @@ def _is_valid(spec: ToolSpec, name: str, value: Any) -> bool:
 
 
 def render_value(spec: ToolSpec, name: str, value: Any) -> str:
-    """Return a value as a token that is read as this value."""
+    """Return a value as a token that parses to this value."""
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     token = _token_at(value)
@@ -255,7 +256,7 @@ def render_value(spec: ToolSpec, name: str, value: Any) -> str:
 
 
 def _example(spec: ToolSpec, command: str, params: Mapping[str, Any]) -> str:
-    """Return a right line, with the valid arguments of `params` and samples of the others."""
+    """Return a valid line, with the valid arguments of `params` and samples of the others."""
     known = {name: value for name, value in params.items() if name in spec.parameters}
     shown = {name: value for name, value in known.items() if _is_valid(spec, name, value)}
     for name in dict.fromkeys([*spec.required, *known]):

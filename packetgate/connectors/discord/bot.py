@@ -30,7 +30,7 @@ INTENTS = discord.Intents(guilds=True, messages=True, message_content=True)
 """Message content is needed for replies that do not mention the bot, and for the messages replied to."""
 NOT_ALLOWED = "You may not use this bot here."
 MAX_CHOICES = 25
-"""Most completions that Discord accepts."""
+"""Maximum number of completions that Discord accepts."""
 PORTAL = "https://discord.com/developers/applications"
 NOBODY_ALLOWED = (
     "no user is allowed, so every message is ignored: add the ids of allowed users to packetgate.toml, for example"
@@ -133,7 +133,7 @@ class PacketBot(discord.Client):
         return channel is not None and self._live.config.settings_for(person_of(interaction.user, channel)) is not None
 
     async def _reload(self) -> None:
-        """Take over a changed file, for this event and all later ones."""
+        """Apply a changed file to this event and all later ones."""
         async with self._reloading:  # events stay in order
             if not await asyncio.to_thread(self._live.reload):
                 return

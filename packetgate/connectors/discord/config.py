@@ -85,9 +85,9 @@ class DiscordConfig(ConfigTable):
     allowed: Group = Group()
     """Users whom the bot answers; empty means nobody."""
     blocked: Group = Group()
-    """Users whom no other table allows anything, and channels in which it allows nobody anything."""
+    """Users without rights, and channels in which nobody has rights, whatever other tables allow."""
     owners: Group = Group()
-    """Allowed users who may switch the model, and who are told that the changed file cannot be read."""
+    """Allowed users who may switch the model, and who are notified if the changed file cannot be read."""
     writes: Group = Group()
     """Users who may use write tools; each call still needs approval."""
     commands: Group = Group()
@@ -138,7 +138,7 @@ def load_discord_config(path: Path | None) -> DiscordConfig:
 
 
 class LiveConfig:
-    """The `[discord]` table as the file has it now. A file that cannot be used changes nothing."""
+    """The current `[discord]` table of the file. An unusable file changes nothing."""
 
     def __init__(self, settings: Settings, config: DiscordConfig) -> None:
         self._settings, self.config, self._since = settings, config, now()

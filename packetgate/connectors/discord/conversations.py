@@ -71,7 +71,7 @@ def session_of(channel: Any, first: object) -> str:
 
 
 class DiscordConversations:
-    """Runs the turns of all conversations, and the decisions about their questions. A session is of one user."""
+    """Runs the turns of all conversations, and the decisions about their questions. A session belongs to one user."""
 
     def __init__(self, sessions: Sessions, results: ResultStore, live: LiveConfig) -> None:
         self.sessions = sessions
@@ -105,7 +105,7 @@ class DiscordConversations:
             if (point := reply.point) is not None:
                 if await self._continues(point, reply, words):
                     async with self.lock(point.session):
-                        if await self._continues(point, reply, words):  # unless the turn before has changed that
+                        if await self._continues(point, reply, words):  # unless the previous turn changed that
                             reply.session = point.session
                             await take_turn()
                             return
@@ -114,7 +114,7 @@ class DiscordConversations:
                 await take_turn()
 
     async def _point_without_reply(self, message: discord.Message, words: str, *, goes_on: bool) -> Point | None:
-        """Return the turn that a message continues that replies to no message of a conversation."""
+        """Return the turn that a message continues if it replies to no message of a conversation."""
         place = message.channel
         asked = None if message.reference else await self._points.find(f"question {place.id}", place)
         if asked is not None and _decides(words, (await self.sessions.state(asked.session)).question):
@@ -125,7 +125,8 @@ class DiscordConversations:
         return await self._points.find(f"last {place.id}", place) or await self._points.find(place.id, place)
 
     async def _continues(self, point: Point, reply: DiscordTurn, words: str) -> bool:
-        """Whether a message continues a session, not a copy of its middle, for a new thread, or for another user."""
+        """Whether a message continues the session itself, not a copy (of its middle, for a new thread or another
+        user)."""
         state = await self.sessions.state(point.session)
         is_last = state.packet.header.packet_id == point.packet_id and requester_id(state.packet) == reply.asker
         return point.channel == str(reply.to.channel.id) and (is_last or _decides(words, state.question))
@@ -224,7 +225,7 @@ class DiscordConversations:
         return None if user is None else self._live.config.settings_for(person_of(user, place.channel))
 
     async def forget(self, person: int, channel: Any) -> int:
-        """Delete a user's sessions in a channel, each once its turn is over; return their number."""
+        """Delete a user's sessions in a channel, each after its turn has ended; return the number of sessions."""
         sessions = await self._points.sessions_of(person, channel)
         for session in sessions:
             async with self.lock(session):
@@ -276,7 +277,7 @@ class DiscordConversations:
 
     @asynccontextmanager
     async def _report_errors(self, reply: DiscordTurn) -> AsyncIterator[None]:
-        """Report a turn's error to the user in one line, so that no turn ends the bot."""
+        """Report a turn's error to the user in one line, so that no turn stops the bot."""
         try:
             yield
         except RequestError as error:
@@ -302,7 +303,7 @@ def _point_of(packet: CognitionPacket, reply: DiscordTurn) -> Point:
 
 
 def _decides(words: str, question: dict[str, Any] | None) -> bool:
-    """Whether words are a decision about a question. Raise RequestError for an edit that cannot be read."""
+    """Whether words are a decision about a question. Raise RequestError for an edit that cannot be parsed."""
     if question is None:
         return False
     return words_reply(words, question) is not words or read_reply(words, asked_calls(question)) is not None

@@ -71,8 +71,8 @@ def continues_without_reply(message: discord.Message, me: discord.abc.User) -> b
 async def read_turn(message: discord.Message, me: discord.abc.User, *, is_known_reply: bool) -> tuple[Say, list[str]]:
     """Return the turn that a message starts, and a note on each file that is left out.
 
-    Files are data, not the user's own words. So is the message that the user replies to, with its files. It is attached
-    unless it `is_known_reply`: then the conversation has it.
+    Files are data, not the user's own words. So is the message that the user replies to, with its files. That message
+    is attached unless it `is_known_reply`: then the conversation contains it.
     """
     words = words_in_message(message, me)
     earlier: tuple[Attachment, ...] = ()
@@ -116,7 +116,7 @@ async def _read_file(file: discord.Attachment) -> tuple[bytes, str]:
 def uploadable_pictures(
     attachments: Iterable[ResultAttachment], results: ResultStore, session: str
 ) -> tuple[list[discord.File], list[str]]:
-    """Return the stored pictures that have their declared type, and a note on each omitted attachment. Blocking."""
+    """Return the stored images that have their declared type, and a note on each omitted attachment. Blocking."""
     pictures: list[discord.File] = []
     notes: list[str] = []
     for attachment in attachments:
@@ -176,7 +176,7 @@ class DiscordTurn:
     to: discord.Message
     points: Points
     point: Point | None = None
-    """What a reply to the next message continues."""
+    """The point from which a reply to the next message continues."""
     notes: list[str] = field(default_factory=list)
     """Notes shown above the answer."""
     is_over: bool = False

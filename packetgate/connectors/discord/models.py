@@ -44,7 +44,7 @@ class ModelChoice:
         self._chosen, self._used = label, name
 
     async def answer(self, label: str, *, is_owner: bool) -> str:
-        """Switch to a model if that is allowed; return which model is used, and which others there are."""
+        """Switch to a model if that is allowed; return a text with the model in use and the other models."""
         problem = ""
         if label and label != self.current:
             problem = NOT_AN_OWNER if not is_owner else "" if label in self.choices else "There is no such model."

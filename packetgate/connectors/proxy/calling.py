@@ -163,7 +163,7 @@ async def _after_elicitation(
     result: Any,
     asked_at: float,
 ) -> Proposal:
-    """Return the call as the result of an elicitation decides it. If the client did not ask, the call is parked."""
+    """Return the call with the decision of an elicitation's result. If the client did not ask, park the call."""
     is_refused = isinstance(result, MCPError) or (
         isinstance(result, mcp_types.ElicitResult) and result.action != "accept"
     )
@@ -204,7 +204,7 @@ async def _decide_outside_client(
         async with gateway.parking:
             other = gateway.parked_calls.get(key)
             if other is not None and other is not parked:
-                proposal = other  # the same call, made at the same time
+                proposal = other  # the same call, made concurrently
             else:
                 # the request ends before the run
                 caller = ClientLink(ctx, gateway.asking_calls).caller
@@ -218,7 +218,7 @@ async def _decide_outside_client(
 
 
 async def _wait_for_answer(ctx: Context, proposal: Proposal, answers: "RecordedAnswers", settings: Settings) -> None:
-    """Wait for the answer to a repeated call, and until an answer that came has run.
+    """Wait for the answer to a repeated call, and until a received answer has run.
 
     Only a client that takes progress reports, which keep its request alive, waits for a person.
     """

@@ -18,7 +18,7 @@ from packetgate.state.private_names import connection_of, log_level_of
 from packetgate.toolsets.servers.callers import Caller, Question, passed_capabilities
 
 LOG_LEVELS = get_args(mcp_types.LoggingLevel)
-"""From the least to the most severe."""
+"""MCP's log levels, from the least to the most severe."""
 CANCEL_PATIENCE_S = 5.0
 """Seconds that a cancelled call waits for its server."""
 
@@ -67,7 +67,7 @@ class ClientLink:
         self.caller = Caller(connection_of(session), headers, self._report, self._pass_log, capabilities, self._ask)
 
     def _bind(self, ctx: Context) -> None:
-        # read now: in the task that asks, the context of a server in this process would answer
+        # read now: the asking task may have the context of a server in this process
         self._ctx, self._session, self._here = ctx, ctx.session, contextvars.copy_context()
         self._request_id, self._is_sessionless = ctx.request_id, is_sessionless(ctx)
         self._has_question: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -116,7 +116,7 @@ class ClientLink:
             with_tools = question.params.tools
             form = mcp_types.CreateMessageResultWithTools if with_tools else mcp_types.CreateMessageResult
         elif isinstance(question.params, mcp_types.ElicitRequestURLParams) and not question.params.elicitation_id:
-            question.params.elicitation_id = new_id()  # which protocols with sessions require
+            question.params.elicitation_id = new_id()  # protocols with sessions require it
         return await self._session.send_request(
             question, form, metadata=ServerMessageMetadata(related_request_id=self._request_id)
         )

@@ -64,7 +64,7 @@ class Gateway:
     recorder: Recorder
     config: Clients
     context: RoutingContext
-    """The settings of calls that the proxy was started with."""
+    """The settings for calls with which the proxy was started."""
     settings: Settings
     announcer: Announcer
     results: ResultStore
@@ -76,13 +76,13 @@ class Gateway:
     sessions: SessionRegistry = field(default_factory=SessionRegistry)
     labels: ClientLabels = field(init=False)
     open_questions: BoundedDict[str, tuple[Proposal, float]] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
-    """Calls with an open question, and when it was asked, by request state. A reply removes its entry."""
+    """Calls with an open question, with its time, by request state. A reply removes its entry."""
     asking_calls: BoundedDict[str, ClientLink] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
     """Running calls whose server waits for an answer of the client's user, by request state."""
     parked_calls: BoundedDict[str, Proposal] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
     """Calls whose question is answered outside the client, by a digest of session, tool and arguments."""
     parking: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while a call is parked, so that two equal ones at once have one question."""
+    """Held while a call is parked, so that equal concurrent calls share one question."""
 
     _allowed: BoundedDict[tuple[str, ...], tuple[Catalogue, Catalogue]] = field(
         default_factory=lambda: BoundedDict(MAX_PENDING)
@@ -105,7 +105,8 @@ class Gateway:
         session.set_labels(labels)
 
     async def add_labels(self, session: ProxySession, labels: tuple[SessionLabel, ...]) -> None:
-        """Record what the client received. If the database cannot be written, the labels apply only in this process."""
+        """Record the labels of received results. If the database cannot be written, the labels apply only in this
+        process."""
         session.set_labels(merged_labels([*session.labels, *labels]))
         try:
             await self.labels.add(session.client, labels)
@@ -115,7 +116,7 @@ class Gateway:
     async def propose(
         self, requested: RequestedCall, session: ProxySession, *, own_session: bool = False, can_ask: bool = True
     ) -> Proposal:
-        """Wait for the server of a call, and return the call as the gate decided it.
+        """Wait for the server of a call, and return the call with the gate's decision.
 
         Args:
             own_session: the request cannot ask, so a call that may need an answer gets a new session.
@@ -210,7 +211,7 @@ class Gateway:
         return await self._allowed_tools(session.settings)
 
     async def listed_catalogue(self, session: ProxySession) -> Catalogue:
-        """Return the tools that a client may see in a list. Starting servers count as they were at their last start."""
+        """Return the tools that a client may see in a list. Starting servers have the tools of their last start."""
         self.hub.maintain_servers()
         if self.list_patience_s:
             await self.hub.wait_until_started(self.list_patience_s)

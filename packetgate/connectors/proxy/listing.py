@@ -21,15 +21,15 @@ from packetgate.tools.text.tokens import ESTIMATE
 SMALL_CATALOGUE_TOKENS = 4_000
 """A catalogue of at most this many tokens is listed completely."""
 MAX_LISTED_TOOLS = 40
-"""Most tools of a list, with the proxy's own: models choose worse from longer lists, and some clients refuse them."""
+"""Maximum listed tools, including the proxy's: models choose worse from longer lists, and some clients refuse them."""
 MAX_UPSTREAM = MAX_LISTED_TOOLS - 6
-"""Most tools of servers on a list, beside the proxy's own six."""
+"""Maximum number of server tools on a list, in addition to the proxy's own six."""
 MIN_CONTEXT_TOOLS = 16
 """Size of a context's tool list, if half of the catalogue is less."""
 LIST_BUDGET_FACTOR = 3.5
 """Token budget of a tool list, divided by the palette's budget: a list is JSON and needs more tokens."""
 NAMED_CHARS = 80
-"""Characters of the description of a tool that is listed by name."""
+"""Maximum description length of a tool that is listed by name, in characters."""
 
 _TEXTS = {"description", "title", "examples"}
 

@@ -51,7 +51,7 @@ Opened = TypeVar("Opened")
 async def opened_at_first_use(
     context: Callable[[], AbstractAsyncContextManager[Opened]],
 ) -> AsyncIterator[Callable[[], Awaitable[Opened]]]:
-    """Yield a function that returns what a context yields. Its first call enters the context, which ends with this one.
+    """Yield a function that returns a context's value. Its first call enters the context, which ends with this one.
 
     If the context cannot be entered, each call tries again, and raises the error.
     """
@@ -133,7 +133,7 @@ class Recorder:
         self._parked: set[str] = set()
         """Ids of parked packets. The turn that runs the answer records these packets."""
         self._parking: StoredCalls | None = None
-        """Where calls are parked; None if none was."""
+        """The store of parked calls; None if no call was parked."""
 
     def queue_record(
         self,

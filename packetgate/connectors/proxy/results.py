@@ -100,7 +100,7 @@ def call_result(
 
 
 def _with_whole_text(call: ToolCall, find_file: FindFile, session: str) -> ToolCall:
-    """Return a call with the whole stored text of its result, of which the packet has only the beginning."""
+    """Return a call with the whole stored text of its result, because the packet has only its beginning."""
     result = call.result
     if result is None or not (result.success and result.truncated and result.handle):
         return call

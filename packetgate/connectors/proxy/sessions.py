@@ -43,7 +43,7 @@ V = TypeVar("V")
 
 
 class BoundedDict(OrderedDict[K, V]):
-    """A dict of at most `limit` entries: the entry that was set longest ago is dropped."""
+    """A dict of at most `limit` entries: the least recently set entry is evicted."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class ProxySession:
     found_tools: set[str] = field(default_factory=set)
     """Tools that a search or description returned."""
     listed_tools: dict[str, str] = field(default_factory=dict)
-    """Digests of the tools that the client listed, as of its last list that has the tool, by canonical name."""
+    """Digests of the tools that the client listed, each from its last list with the tool, by canonical name."""
     recent_tools: tuple[str, ...] = ()
     own_results: EarlierResults = field(default_factory=EarlierResults)
     parent_packet_id: str | None = None
@@ -165,7 +165,7 @@ class ProxySession:
         )
 
     def remember_text(self, source: str, text: str) -> ToolCall:
-        """Remember a text that is not a call's result, such as a resource; return it as the call of a read."""
+        """Remember a text that is not a call's result, such as a resource; return it as a read call."""
         result = ToolResult(success=True, output=text[:MAX_TRACED_CHARS])
         call = ToolCall(tool_name=source, params={"uri": source}, risk=Risk.READ, result=result)
         self._remember(call)
@@ -202,14 +202,14 @@ class ProxySession:
 
 
 class SessionRegistry:
-    """The sessions of a process; beyond the limit, the session unused for longest is dropped."""
+    """The sessions of a process; beyond the limit, the least recently used session is evicted."""
 
     def __init__(self, limit: int = MAX_CLIENT_SESSIONS) -> None:
         self.sessions: BoundedDict[str, ProxySession] = BoundedDict(limit)
         self._shared: BoundedDict[tuple[str, str], EarlierResults] = BoundedDict(limit)
 
     def session(self, key: str, client: str, settings: RoutingContext, app: str = "") -> ProxySession:
-        """Return the session of a key, or a new one; without a key it is not stored. `app` tells programs apart."""
+        """Return the session of a key, or a new one; without a key it is not stored. `app` distinguishes programs."""
         known = self.find(key, client)
         if known is not None:
             return known

@@ -52,7 +52,7 @@ class StoredCalls:
         await self._sessions.graph.aupdate_state(config, _sections(packet), as_node=LAST_STAGE)
 
     async def park(self, packet: CognitionPacket) -> None:
-        """Store a call that waits for an answer, as a turn that asks."""
+        """Store a call that waits for an answer, as a turn with an open question."""
         session, settings = packet.header.session_id, packet.governance.settings
         graph, config = self._sessions.graph, self._sessions.config(session)
         await graph.aupdate_state(config, _sections(packet), as_node="review_selection")

@@ -1,4 +1,4 @@
-"""End an answer where its request says: before a stop sequence, or after a number of tokens."""
+"""End an answer at its request's limit: before a stop sequence, or after a number of tokens."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class AnswerLimit:
     text: str = ""
     """The text that was passed on."""
     is_stopped: bool = False
-    """Whether a stop sequence came."""
+    """Whether a stop sequence occurred."""
     is_cut: bool = False
     """Whether the answer had more tokens."""
     _held: str = ""

@@ -1,4 +1,4 @@
-"""Answers to a chat client's own prompts, without tools or session: of the prime model alone, or without a model.
+"""Answers to a chat client's own prompts, without tools or session: from the prime model alone, or without a model.
 
 Only the prompts of known clients are recognised, by their first words. Any other prompt is a user's message.
 """
@@ -56,7 +56,8 @@ def is_background_prompt(request: AnswerRequest) -> bool:
 async def answer_background(
     messages: Sequence[WireMessage], model_source: Callable[[], Awaitable[Model | None]]
 ) -> tuple[str, TokenUsage]:
-    """Return the answer and its token usage. If the prompt shows a JSON object, the answer is an object of its form.
+    """Return the answer and its token usage. If the prompt shows a JSON object, the answer is an object of the same
+    form.
 
     Without a model, a title is the beginning of the conversation, and lists are empty. Raise ApiError if the model
     fails.

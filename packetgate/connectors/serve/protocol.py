@@ -122,7 +122,7 @@ class AnswerRequest(BaseModel):
         raise NotImplementedError
 
     def answer_limit(self) -> AnswerLimit:
-        """Return where the answer ends."""
+        """Return the limit of the answer."""
         limits = (self.max_tokens, self.max_completion_tokens, self.max_output_tokens)
         return AnswerLimit(tuple(filter(None, self.stop)), min(filter(None, limits), default=None))
 

@@ -54,7 +54,7 @@ class ThreadPoint:
     def was_asked_in(self, history: History) -> bool:
         """Whether a history is the end of the conversation that was asked, with at least the request and the question.
 
-        A copy of the question in another conversation is not.
+        A copy of the question in another conversation does not count.
         """
         messages = [_message_digest(message) for message in history]
         return len(messages) > 1 and messages == [*self.messages][-len(messages) :]

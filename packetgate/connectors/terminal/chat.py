@@ -57,7 +57,7 @@ COMMANDS = {
     "/reset": "delete this session, after confirmation",
     "/quit": "leave the chat and keep the session",
 }
-"""Each slash command, with its argument and what it does."""
+"""Each slash command, with its argument and its effect."""
 _SWITCHES = {
     "/writes": ("allow_write_tools", "tools that change things"),
     "/commands": ("allow_execute_tools", "tools that execute commands"),

@@ -44,10 +44,10 @@ from packetgate.toolsets.servers.stdio import NOT_INSTALLED
 MAX_LINE = 300
 """Longest line of a server's output that is shown, in characters."""
 _REASON = re.compile(r"(?:npm )?\S*(?:error|exception)\b", re.IGNORECASE)
-"""How the line begins that says why a program ended; otherwise, that is the last line."""
+"""The beginning of the line that says why a program exited. Without a match, the last line says it."""
 _NO_REASON = re.compile(r"^Node\.js v\d|A complete log of this run")
 _BROKEN = re.compile("(?:Import|ModuleNotFound|Attribute|Type)Error: ")
-"""Errors of a package that is used with another version of a package than it was written for."""
+"""Errors of a package that was written for another version of a package that it uses."""
 PACKAGES = ("packetgate", "langgraph", "langchain-core", "fastmcp", "mcp", "pydantic")
 
 

@@ -53,7 +53,7 @@ async def model(
 
 
 async def _measured(settings: Settings) -> dict[str, str]:
-    """Return what `evaluate` measured of each downloaded model."""
+    """Return the results of `evaluate` for each downloaded model."""
     paths = {name: one.path_in(settings.models_path) for name, one in listed_models().items()}
     paths = {name: path for name, path in paths.items() if path.exists()}
     if not paths or not settings.has_database:

@@ -33,7 +33,7 @@ _ELSEWHERE = (
 )
 _HINTS = dict.fromkeys((401, 403), "set HF_TOKEN to a token that may read it") | {404: "check the name"}
 _KEPT_FREE = 500_000_000
-"""Bytes of the disk that a download leaves free."""
+"""Disk space that a download leaves free, in bytes."""
 
 
 class HubModel(NamedTuple):
@@ -51,11 +51,11 @@ class HubModel(NamedTuple):
     licence: str = ""
 
     def path_in(self, folder: Path) -> Path:
-        """Return where the downloaded file is."""
+        """Return the path of the downloaded file."""
         return folder.absolute() / self.repo / self.file
 
     def problems_in(self, folder: Path, done: int = 0) -> list[str]:
-        """Return why the model does not fit this machine, of which `done` bytes are there; empty if it does."""
+        """Return why the model, of which `done` bytes exist, does not fit this machine; empty if it does."""
         existing = next(one for one in (folder, *folder.absolute().parents) if one.exists())
         free, memory = shutil.disk_usage(existing).free - _KEPT_FREE, _machine_memory()
         return [
@@ -85,7 +85,7 @@ def find_model(name: str) -> HubModel:
 
 
 def show_models(folder: Path, measured: Mapping[str, str]) -> None:
-    """Print the list: size, memory, licence, what `evaluate` measured, and whether each model fits this machine."""
+    """Print the list: size, memory, licence, the results of `evaluate`, and whether each model fits this machine."""
     rows = []
     for name, one in listed_models().items():
         state = "downloaded" if one.path_in(folder).exists() else "; ".join(one.problems_in(folder)) or "fits"
@@ -159,7 +159,8 @@ def pull(model: HubModel, folder: Path) -> Path:
 
 
 def _checked(model: HubModel, found: "HfFileMetadata", where: str) -> HubModel:
-    """Return the model with the hub's size and checksum. Raise ModelError if they are missing, or not the list's."""
+    """Return the model with the hub's size and checksum. Raise ModelError if they are missing, or differ from the
+    list."""
     if not found.size or found.size < 0 or not found.etag or not _SHA256.fullmatch(found.etag):
         raise ModelError(f"{where}: the hub states no size or no checksum, so the file cannot be verified")
     if model.sha256 not in {"", found.etag}:
@@ -181,7 +182,7 @@ class _Part(io.BufferedRandom):
 
 
 class _Progress:
-    """Shows a download: one line that is rewritten at a terminal, else a line for each tenth."""
+    """Shows a download: one line that is rewritten at a terminal, otherwise a line for each tenth."""
 
     def __init__(self, *, total: int, initial: int = 0, **_: Any) -> None:
         self._out = rendering.console(stderr=True)

@@ -93,7 +93,7 @@ def file_part(path: Path) -> Part:
     """Return a file as a part of a message. Blocking.
 
     Raises:
-        RequestError: the file cannot be read, is neither text nor a picture, or is too large.
+        RequestError: the file cannot be read, is neither text nor an image, or is too large.
     """
     try:
         with path.expanduser().open("rb") as file:

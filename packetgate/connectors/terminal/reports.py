@@ -88,14 +88,14 @@ async def tools(
 
 
 def unmatched_patterns(catalogue: Catalogue, path: Path | None) -> Iterator[str]:
-    """Yield a line for each pattern of the preferences that matches no tool, also if the tool's server is down."""
+    """Yield a line for each pattern of the preferences that matches no tool, even if the tool's server is down."""
     for setting, pattern in catalogue.preferences.unmatched_patterns(catalogue):
         nearest = ", ".join(catalogue.similar_names(pattern, limit=3))
         yield f"{path}: {setting}: {pattern!r} matches no tool{f'; nearest: {nearest}' if nearest else ''}"
 
 
 async def with_answers(specs: Sequence[ToolSpec], settings: Settings) -> list[ToolSpec]:
-    """Return the tools, those that the user's remembered answers trust as reads.
+    """Return the tools; those that the user's remembered answers trust are reads.
 
     Raises:
         ConfigError: the database cannot be read.

@@ -27,9 +27,9 @@ DELEGATION = re.compile(
 def asks_for_action(action: str, words: str, neighbours: Iterable[str]) -> bool:
     """Return whether the user's folded words ask for the action of a tool with this name.
 
-    One of its verbs counts where it is an instruction, unless it asks to tell or give the user something. With an
-    object, or as the verb of the tool itself, it counts anywhere. The order is ignored if another of the server's
-    tools, `neighbours`, fits verb and sentence better: "share the file" asks for `share_file`, not for `send_email`.
+    A verb of the action counts where it is an instruction, unless it asks to tell or give the user something. With an
+    object, or as the tool's own verb, it counts anywhere. The instruction is ignored if another tool of the server
+    (`neighbours`) fits verb and sentence better: "share the file" asks for `share_file`, not for `send_email`.
     """
     own, verbs = stem_of(_own_verb(action)), stems_of(action)
     if not verbs.isdisjoint(map(stem_of, _COMMAND.findall(words))):
@@ -50,7 +50,7 @@ def asks_for_action(action: str, words: str, neighbours: Iterable[str]) -> bool:
 def _fit(action: str, verb: str, words: frozenset[str], *, is_rival: bool = False) -> int:
     """Return how well a tool fits a verb and the stems of words around it, from 0 to 2.
 
-    A rival whose name has several other words, none of which is there, does not fit.
+    A rival does not fit if its name has several other words, and `words` contains none of them.
     """
     own = _own_verb(action)
     nouns = {stem_of(word) for word in words_of(action) if word != own and word not in STOP_WORDS}
@@ -79,7 +79,7 @@ def instruction_span(action: str, text: str) -> tuple[int, int] | None:
 def _verbs_in(action: str, text: str) -> Iterator[tuple[re.Match[str], bool]]:
     """Yield each verb of the action, with whether its place in the clause makes it an instruction.
 
-    A word in the plural is a noun, as in a heading, or the verb of a report. It counts only if the tool's name has it,
+    A plural word is a noun, as in a heading, or the verb of a report. It counts only if the tool's name contains it,
     and is never an instruction.
     """
     last, verbs, stems = "", verbs_of(action), stems_of(action)

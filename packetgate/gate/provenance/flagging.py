@@ -52,10 +52,10 @@ class _Trace:
     kind: OriginKind
     role: ArgumentRole
     spellings: tuple[str, ...]
-    """The part as it is searched, folded."""
+    """The spellings to search for, folded."""
     tool: str = ""
     place: TextPlace | None = None
-    """The place of the part in free text, also if a field contains the part."""
+    """The place of the part in free text, even if a field contains the part."""
     is_address: bool = False
     is_free_text: bool = False
 
@@ -127,11 +127,11 @@ def _change_flags(
 
 
 def _unrequested_reason(spec: ToolSpec, sources: SourceTexts, change: WorkspaceChange | None) -> FlagReason | None:
-    """Return a reason for an action that the user did not ask for, if text of third parties may have asked for it.
+    """Return a reason for an action that the user did not ask for, if third-party text may have asked for it.
 
-    A document that the user asked to follow may ask for actions, but for a removal only if it clearly does. Without own
-    words of the user, only a text that clearly asks for the action is a reason; in the workspace, only one that asks
-    for a removal or an undo, whose paths nobody names.
+    A document that the user asked to follow may ask for actions; it must ask clearly for a removal. Without words of
+    the user, only a text that clearly asks for the action is a reason. In the workspace, only a text that asks for a
+    removal, or for an undo (whose paths nobody names), is a reason.
     """
     action = spec.upstream_name
     if change and not (is_removal(action) or spec.derived_parameters):
@@ -267,14 +267,15 @@ def _is_from_user(text: str, spellings: Iterable[str], role: ArgumentRole, sourc
 
 
 def _as_named(trace: _Trace, sources: SourceTexts) -> _Trace:
-    """Return the trace of a read's value; a path that the user's words name, such as `the server log`, is theirs."""
+    """Return the trace of a read's value; a path that the user's words name, such as `the server log`, is the
+    user's."""
     is_unstated_path = trace.kind is OriginKind.NOBODY and trace.role is ArgumentRole.DESTINATION
     is_named = is_unstated_path and not trace.is_address and words_for_path(trace.spellings[0], sources.user.text)
     return replace(trace, kind=OriginKind.USER) if is_named else trace
 
 
 def _trace_phrases(trace: _Trace, sources: SourceTexts) -> _Trace:
-    """Return the trace; for a longer text, with the place of a phrase that it shares with free text."""
+    """Return the trace; for a longer text, add the place of a phrase that free text also contains."""
     if trace.kind is not OriginKind.NOBODY:
         return trace
     phrases = [phrase for phrase in phrases_in(trace.spellings[0]) if not sources.user.contain(phrase)]
@@ -295,18 +296,17 @@ class _Value(NamedTuple):
     is_target: bool
     """Whether the call may go to this address."""
     is_count: bool
-    """Whether it is a small or round number of results, pages or characters, which carries little."""
+    """Whether it is a small or round number of results, pages or characters, which carries little information."""
 
 
 def _flow_flags(
     params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts, *, reads: bool, reaches_outside: bool
 ) -> dict[str, FlagReason]:
-    """Return the reason for each argument that sends a call to a host that nobody named, or that carries data out.
+    """Return the reason for each argument that sends a call to a host that nobody named, or that carries data outside.
 
-    A session is labelled after it has received text of third parties or private data. Reads that reach outside may then
+    A session is labelled after it has received third-party text or private data. Then, reads that reach outside may
     access only hosts that the user's words, the configuration, or a whole field of a search result name. If the session
-    contains private data, these reads may send only the user's words. Every other value is flagged, however it is
-    written.
+    contains private data, these reads may send only the user's words. Every other value is flagged, in any spelling.
     """
     values = [value for name, argument in params.items() for value in _values_in(name, argument, spec)]
     targets = [value for value in values if value.is_target]
@@ -341,7 +341,8 @@ def _flow_flags(
 
 
 def _sends_words(text: str, sources: SourceTexts, *, is_service: bool) -> bool:
-    """Return whether a value is words of the user in a form that may be sent outside, and more than an address.
+    """Return whether a value consists of the user's words in a form that may be sent outside, and is not just an
+    address.
 
     If the call is to a server's own service (`is_service`), the words may have other forms.
     """
@@ -354,7 +355,7 @@ def _sends_words(text: str, sources: SourceTexts, *, is_service: bool) -> bool:
 
 
 def _sent_before(sources: SourceTexts) -> Iterator[str]:
-    """Yield the values of the user's words that earlier calls of the session sent outside without approval."""
+    """Yield the values made of the user's words that earlier calls of the session sent outside without approval."""
     for call in sources.earlier:
         if call.open_world and not call.is_flagged:
             texts = (leaf.value for leaf in leaves(call.params) if isinstance(leaf.value, str))

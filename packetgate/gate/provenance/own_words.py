@@ -50,7 +50,7 @@ class UserWords:
         return frozenset([*normalized_values_in(self.folded), *(("number", Decimal(number)) for number in spelt)])
 
     def contain(self, text: str) -> bool:
-        """Return whether the user's words contain all words of a folded text in a row."""
+        """Return whether the user's words contain the words of a folded text consecutively."""
         return find_words(self.folded, text) >= 0
 
     def state(self, text: str) -> bool:
@@ -89,7 +89,7 @@ class UserWords:
         return frozenset([*(start + len(word) for start, word in _words_in(self.text)), *possessives])
 
     def write(self, text: str) -> bool:
-        """Return whether a text is one word or several in a row, exactly as the user wrote them."""
+        """Return whether a text is one or more consecutive words, exactly as the user wrote them."""
         places = re.finditer(f"(?={re.escape(text)})", self.text) if text else ()
         return any(at.start() in self._word_starts and at.start() + len(text) in self._word_ends for at in places)
 
@@ -100,10 +100,10 @@ class UserWords:
         )
 
     def write_address(self, address: str) -> bool:
-        """Return whether an address leads from one that the user wrote to words of the user in a row.
+        """Return whether an address appends consecutive words of the user to an address that the user wrote.
 
-        These are a path (`/blue%20widgets`), or the value after an address that ends with `=` (`blue%20widgets` or
-        `blue+widgets`). There is no other form: case, order and signs between the words are the user's.
+        The words are a path (`/blue%20widgets`), or the value after an address that ends with `=` (`blue%20widgets` or
+        `blue+widgets`). No other form counts: case, order and signs between the words are the user's.
         """
         return any(
             scheme == (own_scheme or "https") and authority in authorities and self._write_tail(own_tail, tail)
@@ -121,20 +121,20 @@ class UserWords:
         return "?" not in own and tail.startswith(folder) and self.write_path(tail[len(folder) :])
 
     def write_path(self, path: str) -> bool:
-        """Return whether a relative path is one word of the user, as written, or several with `%20` between them."""
+        """Return whether a relative path is one of the user's words, as written, or several joined with `%20`."""
         plain = unquote(path)
         is_encoded = not _PLAIN.fullmatch(plain) and quote(plain, safe="/") == path
         return self.write(path) or self.write(f"/{path}") or (is_encoded and self._write_phrase(plain))
 
     def _write_phrase(self, text: str) -> bool:
-        """Return whether a text is words in a row; several words neither begin nor end with a stop word."""
+        """Return whether a text is consecutive words; several words neither begin nor end with a stop word."""
         first, *_, last = text.lower().split(" ") if " " in text else ("", "")
         return first not in STOP_WORDS and last not in STOP_WORDS and self.write(text)
 
     def name_address(self, address: str) -> bool:
         """Return whether an address is one that the user wrote, or its beginning, up to a sign such as `/`.
 
-        `https://` may be added, or the scheme left out. Before the host may be `www.` or one word of the user.
+        `https://` may be added, or the scheme left out. `www.` or one word of the user may precede the host.
         """
         return any(
             scheme in ("", "https", own_scheme or "http")
@@ -158,7 +158,7 @@ class UserWords:
                 yield parts[1] or "", parts[2], parts[3], own[1] or "", authorities, own[3]
 
     def rephrase(self, text: str) -> bool:
-        """Return whether a text has only words of the user, each as often as the user wrote it.
+        """Return whether a text contains only the user's words, each as often as the user wrote it.
 
         They are in the user's order, except that a part may be moved to the front ("tulip care" for "care of tulips").
         Single spaces separate them. A word has the user's capitals, or all letters are small. It may have another form,
@@ -190,7 +190,7 @@ class UserWords:
 
 
 def _words_in(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the words between blanks, without the marks around them, and where they start."""
+    """Yield the start and the text of each word between blanks, without surrounding marks."""
     for match in re.finditer(r"\S+", text):
         word = match[0].lstrip(_OPENING)
         start = match.end() - len(word)

@@ -54,7 +54,7 @@ class OutputField:
     is_free_text: bool = False
     """Whether the field's author chooses its words, such as a subject."""
     listed_for: str | None = None
-    """If a listing returned the field: the server whose reads may go to an address in it; an empty server means any."""
+    """If a listing returned the field: the server whose reads may access an address in it; "" means any server."""
 
     @cached_property
     def text(self) -> str:
@@ -211,10 +211,10 @@ def is_listing(tool: str) -> bool:
 
 
 def sources_in_calls(calls: Iterable[ToolCall], user: UserWords) -> list[OutputField | FreeText]:
-    """Return the fields and texts of the results of calls, oldest first. The result has the newest call first.
+    """Return the fields and texts in the results of `calls` (oldest first), newest call first.
 
-    It lacks each address whose host is in the arguments of this call or an earlier one, because a server may repeat
-    its arguments. Hosts that the user named, and addresses that a listing held before, do not count as arguments.
+    Addresses whose host is in the arguments of the same or an earlier call are left out, because a server may repeat
+    its arguments. Hosts that the user named, and addresses that a listing returned before, do not count as arguments.
     """
     found: list[list[OutputField | FreeText]] = []
     listed, given = set[str](), set[str]()
@@ -242,11 +242,11 @@ class _ReadCall(NamedTuple):
 
 _MAX_READ = 100
 _read_calls: dict[tuple[int, str], tuple[ToolCall, _ReadCall]] = {}
-"""What was read, by the `id` of a call and the user's words. The call is kept, so its id is not used again."""
+"""Parsed calls, by the `id` of a call and the user's words. The call is kept, so that its id is not reused."""
 
 
 def _read_call(call: ToolCall, user: UserWords) -> _ReadCall:
-    """Return the hosts, fields and texts of a call. It is read once, because all later calls are traced to it."""
+    """Return the hosts, fields and texts of a call. Each call is parsed once: all later calls are traced to it."""
     key = id(call), user.text
     known = _read_calls.get(key)
     if known is None:

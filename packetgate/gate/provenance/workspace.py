@@ -1,6 +1,6 @@
 """Changes whose paths all lie inside the workspace, the folder in which Packetgate runs.
 
-There, what the agent itself wrote, what a server listed or repeated, and the content of the changed files are ordinary.
+There, the agent's own text, text that a server listed or repeated, and the content of the changed files are ordinary.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,7 @@ class WorkspaceChange:
     def suspicious(self, action: str, sources: SourceTexts) -> SourceTexts:
         """Return the evidence without texts that are no reason for suspicion, and with the paths that the agent chose.
 
-        A listing leaves only the lines that ask for the action, and an own change no output.
+        Of a listing, only the lines that ask for the action remain; of the agent's own change, no output.
         """
         own = [call for call in sources.earlier if call.status is ToolExecutionStatus.EXECUTED and _is_change(call)]
         written = [fold_text(str(leaf.value)) for call in own for leaf in leaves(call.params)]
@@ -96,7 +96,7 @@ def _asking_lines(action: str, source: FreeText) -> Iterator[FreeText]:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Return the names of a path inside the workspace; nothing if it is outside, hidden, secret or no path."""
+    """Return the names of a path inside the workspace; nothing if it is outside, hidden, secret or not a path."""
     if not text.strip() or "://" in text or "\n" in text or "\0" in text:
         return ()
     try:

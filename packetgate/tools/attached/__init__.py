@@ -1,1 +1,1 @@
-"""Files that users attach to a request, and pictures."""
+"""Files and images that users attach to a request."""

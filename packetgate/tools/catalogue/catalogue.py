@@ -54,7 +54,7 @@ class Catalogue(dict[str, ToolSpec]):
     def with_tools(self, specs: Iterable[ToolSpec]) -> "Catalogue":
         """Return a catalogue of the tools `specs` with the same preferences. May block."""
         new = Catalogue(specs, self.preferences, self.ranker)
-        _ = new.ledger  # computed here, so that no turn waits for them
+        _ = new.ledger  # computed here, so that no turn waits
         return new
 
     def _restrict(self, patterns: tuple[str, ...], channel: str) -> "Catalogue":

@@ -36,7 +36,7 @@ def config_error(path: Path, error: ValidationError, unknown_message: str, table
 
 
 def read_plain_file(path: Path) -> bytes:
-    """Return the content of a file, at most `MAX_FILE` bytes. Never waits, as reading a pipe or a device may.
+    """Return the content of a file, at most `MAX_FILE` bytes. Never blocks on a pipe or a device.
 
     Raise `OSError` for anything else, such as a folder, a pipe or a device.
     """
@@ -54,7 +54,7 @@ def read_config_file(
 ) -> Any:
     """Return the parsed content of a file; `check` says in the error what to check if the file cannot be opened.
 
-    Raise `ConfigError` if the file is missing, too large, no plain file, or not valid in this format.
+    Raise `ConfigError` if the file is missing, too large, not a plain file, or not valid in this format.
     """
     try:
         data = read_plain_file(path)

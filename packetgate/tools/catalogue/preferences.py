@@ -39,12 +39,12 @@ class ToolPreference(ConfigTable):
     description: NonEmpty | None = None
     title: NonEmpty | None = None
     defaults: dict[NonEmpty, JsonValue] = {}
-    """Values of arguments that a call does not give."""
+    """Values of arguments that a call omits."""
     category: NonEmpty | None = None
     risk: Annotated[Risk, Field(strict=False)] | None = None
     """Overrides the rated risk; arguments may still raise a read."""
     external: bool | None = None
-    """Whether the tool reaches outside: the gate then bounds what its reads may carry; palettes prefer other tools."""
+    """Whether the tool reaches outside: the gate then limits the data in its reads; palettes prefer other tools."""
     examples: list[NonEmpty] = []
     """Example requests that the tool serves."""
 
@@ -71,7 +71,7 @@ class Policy(ConfigTable):
 
     @property
     def remembers_trust(self) -> bool:
-        """Whether an answer may be remembered that a tool only reads: unless the file says `remember = "never"`."""
+        """Whether the answer that a tool only reads may be remembered: unless the file says `remember = "never"`."""
         return self.remember != "never" or "remember" not in self.model_fields_set
 
 
@@ -119,10 +119,11 @@ class Preferences(ConfigTable):
     """Words of each category, in addition to the shipped words."""
     tasks: dict[NonEmpty, Task] = {}
     pools: dict[NonEmpty, list[Pattern]] = {}
-    """By `context_type`: the tools with which such a conversation begins."""
+    """The initial tools of a conversation, by `context_type`."""
     tools: dict[Pattern, ToolPreference] = {}
     sandbox: Literal["auto", "require", "off"] = "auto"
-    """Whether programs of `ai.execute` are confined: `auto` if possible, `require` or they do not run, `off` never."""
+    """Whether programs of `ai.execute` are confined: `auto`: if possible; `require`: or they do not run; `off`:
+    never."""
     sandbox_network: bool = False
     sandbox_memory_gb: float = Field(default=4.0, gt=0)
     """Memory that such a program may use; never more than half of the machine's memory."""
@@ -213,7 +214,8 @@ class Preferences(ConfigTable):
 
 
 def _with_definition(spec: ToolSpec, preference: ToolPreference) -> ToolSpec:
-    """Return a tool with the configured description, title and defaults. Its digest stays that of the server's own."""
+    """Return a tool with the configured description, title and defaults. The digest stays that of the server's
+    definition."""
     defaults = {name: value for name, value in preference.defaults.items() if name in spec.parameters}
     description, title = preference.description or spec.full, preference.title or spec.title
     if (description, title) == (spec.full, spec.title) and not defaults:
@@ -236,7 +238,7 @@ def _with_definition(spec: ToolSpec, preference: ToolPreference) -> ToolSpec:
 
 
 def matching_names(patterns: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that match, in the order of the patterns, each once."""
+    """Return the matching names without duplicates, in the order of the patterns."""
     known = list(names)
     return tuple(dict.fromkeys(name for pattern in patterns for name in known if fnmatchcase(name, pattern)))
 

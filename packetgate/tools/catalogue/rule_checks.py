@@ -8,7 +8,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 
 
 def rule_problems(rules: Sequence[Rule], catalogue: Mapping[str, ToolSpec]) -> Iterator[str]:
-    """Yield a line for each rule that can never match, or that matches more calls than it says.
+    """Yield a line for each rule that can never match, or that matches more calls than it states.
 
     A rule whose tool or server does not exist is left out: `Preferences.unmatched_patterns` names it.
     """

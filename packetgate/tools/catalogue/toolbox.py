@@ -12,17 +12,17 @@ from packetgate.state.sections import ServerHealth
 from packetgate.tools.catalogue.catalogue import Catalogue
 
 judged_definition: ContextVar[str] = ContextVar("judged_definition", default="")
-"""Digest of the definition by which the gate judged the running call. A toolbox sends it by no other definition."""
+"""Digest of the definition by which the gate judged the running call. A toolbox sends the call with no other."""
 
 
 class PausedCallError(Exception):
-    """A tool left its call to the graph: it asks something first, or hands over to the parent graph."""
+    """A tool passed control to the graph, to ask a question first or to hand over to the parent graph."""
 
     def __init__(self, signal: Exception, result: ToolResult | None = None) -> None:
         """Pause a call.
 
         Args:
-            signal: what the graph raises.
+            signal: the exception that the graph raises.
             result: the result of a call that has ended; None: the call runs again with the answer.
         """
         super().__init__(f"the tool interrupted its call: {signal}")

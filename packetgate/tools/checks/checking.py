@@ -37,7 +37,7 @@ _TOOL_KEYS = frozenset({"function", "mcp", "name", "tool"})
 _SERVER_KEYS = frozenset({"id", "mcp", "name", "server"})
 _BODY_KEYS = frozenset({"args", "arguments", "data", "input", "inputs", "json", "kwargs", "parameters", "params"})
 _ABSENT = frozenset({"", "none", "null", "undefined"})
-"""Texts that models write for no value."""
+"""Strings that models write for a missing value."""
 _MISSES = frozenset({"off_palette", "unknown_tool"})
 
 
@@ -75,7 +75,7 @@ def repair_and_validate(
     """Return the repaired call, with its repairs and remaining problems. May block.
 
     Args:
-        words: what the user wrote.
+        words: the user's words.
         original_texts: the original texts of untyped values, by parameter. A text is used if its parsed value is
             invalid.
     """
@@ -174,9 +174,9 @@ def _is_similar(name: str, other: str) -> bool:
 
 
 def _leave_out_absent(call: CheckedCall, spec: ToolSpec, words: str) -> CheckedCall:
-    """Leave out the arguments that only say that there is none. A required one is then missing.
+    """Leave out arguments that only state a missing value. A required argument is then missing.
 
-    They are invalid or unknown, or optional texts such as "None" that the user did not write.
+    Such arguments are invalid or unknown, or optional strings such as "None" that the user did not write.
     """
     absent = {name: value for name, value in call.params.items() if _is_absent(value)}
     if not absent:
@@ -210,7 +210,7 @@ def _repair_types(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
 
 
 def resolve_values(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
-    """Return the call with its values as the tool reads them, such as a path for the name of a file. May block."""
+    """Return the call with its values as the tool resolves them, such as a file's name to its path. May block."""
     original, params = call.params, spec.resolved(call.params)
     for name, value in params.items():
         if value != original.get(name):

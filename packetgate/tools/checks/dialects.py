@@ -260,7 +260,7 @@ class _Normalizer:
         return False
 
     def _target(self, reference: Any) -> Any:
-        """Return the schema to which a reference points, else the definition of this name; None if there is neither."""
+        """Return the schema to which a reference points, or the definition of this name; None if there is neither."""
         if not isinstance(reference, str):
             return None
         address, _, fragment = reference.partition("#")

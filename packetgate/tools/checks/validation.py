@@ -256,13 +256,13 @@ def _candidates_at(params: Mapping[str, Any], error: ValidationError) -> list[An
         return [_LEFT_OUT]
     scalars = [*_options(value, getattr(error.kind, "options", ())), *_scalars(value)]
     if isinstance(value, str) and _LIST_MARKS.search(value):
-        return scalars + parse_container(value)  # a text that cannot be read is not an item either
+        return scalars + parse_container(value)  # a text that cannot be parsed is not an item either
     wrapped = [] if value is None or isinstance(value, list) else [[one] for one in (value, *scalars)]
     return scalars + wrapped
 
 
 def parse_container(text: str) -> list[Any]:
-    """Return the object or array that a text contains as nearly JSON, as the only item of a list; else empty."""
+    """Return a list with the object or array that a text contains as nearly JSON; otherwise an empty list."""
     if not text.lstrip().startswith(("{", "[", "```")):
         return []
     try:

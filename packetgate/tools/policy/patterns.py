@@ -6,8 +6,7 @@ that are not text are compared as JSON. A pattern such as `<= 100` or `>= 0, <= 
 A value has a set of readings: programs read `1,000`, `https://a.example\@b.example` or `eve%b.example@a.example` in
 different ways. `may_fit` is for rules that ask or deny: any reading is enough, such as a path after `..` and `%2e` are
 resolved, or an address by its host, port and path. Text that a shell would expand is treated as a wildcard. `fits` is
-for
-rules that allow: the value fits literally, and so do all its readings. For `fits`, a wildcard matches only letters,
+for rules that allow: the value and all its readings fit literally. For `fits`, a wildcard matches only letters,
 digits and a few marks of names; any other character must be in the pattern.
 """
 
@@ -48,7 +47,7 @@ _PLACE_MARKS = re.compile(r"[/\\@.]")
 _SECOND_PLACE = re.compile(r"[,;|]\s*\S*[/\\]|\s(?:[/\\~]|\.\.|[a-z]:[/\\])", re.IGNORECASE)
 _SECOND_ADDRESS = re.compile(r"[,;|][a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _NAME_MARKS, _COMMAND_MARKS = {*"_-.%/"}, {*"=,:@+~^'\""}
-"""Characters beside letters and digits that a wildcard of an allow rule matches, and more in a command line."""
+"""Characters other than letters and digits that an allow rule's wildcard matches, and more in a command line."""
 _VARIABLE = re.compile(r"%[a-z_]\w*%", re.IGNORECASE)
 _WILD = re.compile(r"[*?\[{]")
 _COMPARISON = re.compile(r"\s*(<=|>=|<|>)\s*([-+]?\d+(?:\.\d+)?)\s*")
@@ -92,7 +91,7 @@ _OPTION = re.compile(r"[^\w\s]{1,3}\w[\w-]*")
 _PATTERN_PARTS = re.compile(r"\\.|\*\*|\*|[^*\\]+|\\", re.DOTALL)
 _COMMAND_PARTS = re.compile(r" +|\\.|\*\*|\*|[^*\\ ]+|\\", re.DOTALL)
 _AUTHORITIES = tuple(re.compile(rf"()?[/\\]*([^{end}]*)(.*)", re.DOTALL) for end in (r"/\\?#", "/?#", "/"))
-"""An authority as WHATWG's URL standard, RFC 3986, and programs that look only for a slash read it."""
+"""An authority as parsed by WHATWG's URL standard, by RFC 3986, and by programs that look only for a slash."""
 _SCHEME = re.compile(r"([a-z*][a-z0-9+.*-]*):(.*)", re.DOTALL)
 _SITE_PATTERN = re.compile(r"([a-z*][a-z0-9+.*-]*)://([^/?#]*)(.*)", re.DOTALL)
 _HOST_PATTERN = re.compile(r"()([\w*-]+(?:\.[\w*-]+)*\.[a-z][\w-]+(?::\d+)?)(/.*|)", re.DOTALL)
@@ -196,7 +195,7 @@ def _fits_literally(value: Any, pattern: str) -> bool:
 
 
 def _without_dot(path: str) -> str:
-    """Return a path without `./` at its start. A bare name keeps it: a shell searches `deploy` elsewhere."""
+    """Return a path without `./` at its start. A bare name keeps `./`: a shell looks up `deploy` elsewhere."""
     rest = path.removeprefix("./")
     return rest if "/" in rest else path
 
@@ -336,7 +335,7 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
 
 
 def _option_values(word: str) -> Iterator[str]:
-    """Yield what may be the value of an option in one word: each end of `-xfsecrets/a`."""
+    """Yield the possible values of an option in one word: each end of `-xfsecrets/a`."""
     if option := _OPTION.match(word):
         yield from filter(None, (word[at:] for at in range(2, min(option.end() + 1, _MAX_NUMBER))))
 
@@ -358,11 +357,11 @@ def _forms(text: str) -> set[str]:
 
 
 def _mailboxes(text: str) -> Iterator[str]:
-    """Yield the mailboxes that programs may read in a text: without comments, quotes and tags, and each route."""
+    """Yield the mailboxes that programs may parse from a text: without comments, quotes and tags, and each route."""
     while (bare := _MAIL_COMMENT.sub("", text)) != text:
         text = bare
     text = re.sub(r"[\s\"\\]", "", text).removeprefix("mailto:")
-    if sum(map(text.count, "%!@")) > _MAX_ROUTE:  # any word may be the host of one
+    if sum(map(text.count, "%!@")) > _MAX_ROUTE:  # any word may be a mailbox's host
         yield from (f"a@{word}" for word in dict.fromkeys(re.findall(r"[\w.-]+", text)))
         return
     boxes = [text, *re.findall(r"<([^<>]+)>", text)]
@@ -374,7 +373,7 @@ def _mailboxes(text: str) -> Iterator[str]:
 
 
 def _commands_in(text: str) -> Iterator[str]:
-    """Yield the commands that a line of a shell may run: without quotes, with single spaces and the bare program name.
+    """Yield the commands that a shell line may run: without quotes, with single spaces and the bare program name.
 
     Any word may be a program's name: many programs run the rest of their line, or a part of it. More words may follow:
     `xargs` adds them.
@@ -385,7 +384,7 @@ def _commands_in(text: str) -> Iterator[str]:
             while line:
                 program, space, rest = line.partition(" ")
                 for name in {program, program.rpartition("/")[2]}:
-                    if line is first or name.strip("*"):  # else each `$x` could be any program
+                    if line is first or name.strip("*"):  # otherwise each `$x` could be any program
                         yield from (f"{name}{space}{rest}", f"{name}{space}{rest} ")
                 line = rest
 
@@ -396,7 +395,7 @@ def _as_shell(text: str) -> str:
 
 
 def _as_expanded(text: str) -> str:
-    """Return a text as a shell may expand it, with `*` in place of what is only known when it runs."""
+    """Return a text as a shell may expand it, with `*` for parts that are known only at run time."""
     text = _BRACED_WORDS.sub(lambda match: match[1].replace(",", " "), os.path.expandvars(text))
     text = _QUOTED.sub(lambda quoted: re.sub(r"\s", "_", quoted[0]), text)
     text = _REDIRECTION.sub(" ", _EXPANSION.sub("*", text))
@@ -436,7 +435,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1024)
 def _compiled_command(pattern: str) -> re.Pattern[str]:
-    """Return the pattern of a command line, which may have options between its words, and `*` for what is unknown."""
+    """Return the pattern of a command line, which may have options between its words, and `*` for unknown parts."""
     return re.compile("".join(map(_command_regex, _COMMAND_PARTS.findall(pattern))), re.DOTALL)
 
 

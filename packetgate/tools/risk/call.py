@@ -33,7 +33,7 @@ from packetgate.tools.text.verbs import POSSIBLE_CHANGES, READ_VERBS, SENDING_VE
 from packetgate.tools.text.words import words_of
 
 UNCONFIRMED_READ = "looks like a read, but nothing confirms that"
-"""What a question says after the name of a tool that may be trusted as a read."""
+"""Text of a question after the name of a tool that may be trusted as a read."""
 _CACHED_CHARS = 4_000
 _MAX_CHARS = 20_000
 _QUOTED_CHARS = 60
@@ -58,7 +58,7 @@ _CODE = re.compile(
     r"__\w+__\s*[.(\[]|\bos\s*\.\s*(?:exec|popen|spawn|system)|\bsubprocess\s*\.|!!python/", re.IGNORECASE
 )
 _COMPOUND_VERB = 6
-"""Least number of letters of a verb that is followed by another word without a sign."""
+"""Least number of letters of a verb that another word follows without a separator."""
 _COMMAND_WORDS = 3
 """Number of words at the start of a command line that may be its program and subcommand."""
 
@@ -107,7 +107,7 @@ def judge_call(spec: ToolSpec, params: Mapping[str, Any], hints: CallHints | Non
     """Return the risk of a call. Permission depends on this risk, not on `spec.risk`. Blocking.
 
     Arguments can only raise the risk, with three exceptions. A call of a trusted server's query tool has the risk of
-    its parsed SQL, or is a read if it surely is a query in another language. A call without any of the tool's
+    its parsed SQL, or is a read if it certainly is a query in another language. A call without any of the tool's
     `changing_parameters` has its `least_risk`. A trusted server's hints can say that a call of a writing tool reads.
     """
     try:
@@ -125,7 +125,7 @@ def with_risk(call: ToolCall, spec: ToolSpec | None, hints: CallHints | None = N
 
 
 def risk_fields(spec: ToolSpec, params: Mapping[str, Any], hints: CallHints | None = None) -> dict[str, Any]:
-    """Return the fields of a call that its risk decides."""
+    """Return the call fields that depend on its risk."""
     judgement = judge_call(spec, params, hints)
     return {
         "risk": judgement.risk,
@@ -137,7 +137,7 @@ def risk_fields(spec: ToolSpec, params: Mapping[str, Any], hints: CallHints | No
 
 
 def quoted(text: str) -> str:
-    """Return a name or value as a reason shows it: one line, printable, at most `_QUOTED_CHARS` characters."""
+    """Return a name or value as text for a reason: one line, printable, at most `_QUOTED_CHARS` characters."""
     return printable(" ".join(text.split()))[:_QUOTED_CHARS]
 
 
@@ -272,7 +272,7 @@ def _text_reasons(spec: ToolSpec, value: _NamedValue, kind: Kind | Literal[""], 
 
 
 def _is_changing_line(spec: ToolSpec, value: _NamedValue, plain: str) -> bool:
-    """Return whether a command line may do more than read: as far as its program is known, or by its words."""
+    """Return whether a command line may do more than read, judged by its program or, if unknown, by its words."""
     parts = unicodedata.normalize("NFKC", value.value[:_MAX_CHARS]).split()
     is_request = any("://" in part and names_change(part, frozenset()) for part in parts)
     if "\n" in value.value.strip() or is_request:
@@ -280,7 +280,7 @@ def _is_changing_line(spec: ToolSpec, value: _NamedValue, plain: str) -> bool:
     try:
         lines = (parts, shlex.split(value.value[:_MAX_CHARS]))
         reads = {only_reads(spec.server, spec.upstream_name, one) for one in lines}
-    except ValueError:  # quotes that do not end
+    except ValueError:  # unclosed quotes
         return True
     if None in reads:
         is_command = bool(value.words & _WORDS["commands"])
@@ -290,7 +290,7 @@ def _is_changing_line(spec: ToolSpec, value: _NamedValue, plain: str) -> bool:
 
 
 def _is_one_line(value: _NamedValue) -> bool:
-    """Return whether a second line may be a second command: in an id, a path or an address, or as a protocol has it."""
+    """Return whether a second line may be a second command: in an id, a path or an address, or in a protocol."""
     if {*words_of(value.name)} & (_WORDS["addresses"] | _WORDS["places"]) or is_id(value.name):
         return True
     is_text = role_of([value.name], {}, "") is ArgumentRole.PAYLOAD
@@ -298,7 +298,7 @@ def _is_one_line(value: _NamedValue) -> bool:
 
 
 def _is_other_program(spec: ToolSpec, value: _NamedValue) -> bool:
-    """Return whether a tool without a verb of reading, as `wget`, takes the arguments of a program."""
+    """Return whether a tool without a verb of reading, such as `wget`, takes the arguments of a program."""
     tool = words_of(spec.upstream_name)
     return bool(_WORDS["program_arguments"] & {*words_of(value.name)}) and not READ_VERBS.intersection(tool)
 
@@ -316,7 +316,7 @@ def _names_program(name: str, value: Any) -> bool:
 
 
 def _is_capture(spec: ToolSpec, value: _NamedValue) -> bool:
-    """Return whether a tool such as `take_screenshot` makes a file that the value names."""
+    """Return whether a tool such as `take_screenshot` creates a file that the value names."""
     tool = {*words_of(spec.upstream_name)}
     captures = not tool.isdisjoint(_WORDS["captures"]) and READ_VERBS.isdisjoint(tool - _WORDS["captures"])
     return captures and bool(value.words & _WORDS["captured"]) and bool(_FILE_NAME.fullmatch(value.value.strip()))
@@ -333,7 +333,7 @@ def _is_changing_value(plain: str, text: str, words: frozenset[str], *, is_sent:
     if words & (_WORDS["headers"] | _WORDS["command_lines"]) and _METHOD_HEADER.search(plain):
         return True
     if words & _WORDS["filters"]:
-        words = frozenset()  # the value of a field that is searched
+        words = frozenset()  # the value of a searched field
     if plain in _WORDS["methods"] and (words & _WORDS["method_names"] or (is_sent and text.strip().isupper())):
         return True
     known = words_of(re.split("[./]", unicodedata.normalize("NFKC", text).strip())[-1])

@@ -1,4 +1,4 @@
-"""Decide whether a command line of a well-known program only reads; `command_lines.toml` says what each may do."""
+"""Decide whether a command line of a well-known program only reads; `command_lines.toml` describes the programs."""
 
 import re
 import tomllib
@@ -10,7 +10,7 @@ from packetgate.tools.text.words import words_of
 
 _STORED: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 _AROUND = frozenset("cli cmd command exec execute invoke mcp query read readonly run safe server shell tool".split())
-"""Words of a tool's name beside the name of its program."""
+"""Words in a tool's name other than the name of its program."""
 _SCRIPT_OPTION = re.compile(r"(?:--expression|-[^\We-]*e)=?(.*)", re.DOTALL)
 """An option with a script, and the script in the same word, as in `-ne1p`."""
 
@@ -53,7 +53,7 @@ class Program(NamedTuple):
         return self._allows_words(words, lists="--list" in parts)
 
     def _takes_value(self, option: str) -> bool | None:
-        """Return whether the next word is the option's value; None if the option is not one of a read."""
+        """Return whether the next word is the option's value; None if the option does not belong to a read."""
         name, has_value, _ = option.lstrip("-").partition("=")
         if not name or name.isdigit():
             return False

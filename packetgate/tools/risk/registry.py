@@ -50,7 +50,7 @@ class ToolLabel(BaseModel):
     risk: Risk
     """A tool that prints secrets is labelled as a write, so that it needs approval."""
     why: str = ""
-    """The place in the source, and what it does."""
+    """The place in the source code, and its effect."""
     read_without: tuple[str, ...] = ()
     """Parameters of a tool that changes something; a call without any of them only reads."""
     outward: bool | None = None
@@ -58,7 +58,7 @@ class ToolLabel(BaseModel):
     untrusted: bool | None = None
     private: bool | None = None
     undo: str | None = None
-    """The server's tool that undoes a call, and how it is called in words."""
+    """The server's tool that undoes a call, and its arguments in words."""
 
 
 class KnownServer(BaseModel):
@@ -71,17 +71,17 @@ class KnownServer(BaseModel):
     versions: str
     """Version specifiers, such as `>=1.0,<=1.4.2`."""
     server_version: str = ""
-    """The version that the labelled server reports of itself, which may differ from its package's version."""
+    """The version that the labelled server reports, which may differ from its package's version."""
     source: str = ""
     variables: tuple[str, ...] = ()
-    """Names of variables that the package documents, and that change neither its code nor whom it sends a key to."""
+    """Names of variables that the package documents, and that change neither its code nor the recipient of a key."""
     tools: dict[str, ToolLabel]
 
     def covers(self, launched: "LaunchedPackage", reported_version: str) -> bool:
         """Return whether the entry applies to a launched server.
 
         A pinned version decides, otherwise the version that the server reports. If the labelled server did not report
-        its package's version, the reported version says nothing.
+        its package's version, the reported version is ignored.
         """
         if launched.package != self.package:
             return False

@@ -20,7 +20,7 @@ _MAX_TRIES = 8
 """Maximum number of starts of a statement that are tried in a text, and of ends for each start."""
 _NOT_READ, _NOT_PARSED = "SQL that cannot be read", "SQL that cannot be parsed"
 UNREADABLE = frozenset({_NOT_READ, _NOT_PARSED})
-"""Descriptions of texts that are perhaps no SQL."""
+"""Descriptions of texts that may not be SQL."""
 _DIALECTS = ("postgres", "mysql", "sqlite")
 
 _BEGINS = re.compile(
@@ -92,7 +92,8 @@ _MORE_THAN_QUERY = re.compile(
     r"|\.\s*\w+\s*\(|[\\'\"`;]",
     re.IGNORECASE,
 )
-"""Statements that may change something, functions of packages, and what may hide them beside `_MAY_HIDE`."""
+"""Statements that may change something, functions of packages, and text that may hide them in addition to
+`_MAY_HIDE`."""
 _STRINGS = re.compile(r"\"(?:\\[^u]|[^\"\\])*\"|'(?:\\[^u]|[^'\\])*'|`[^`]*`")
 _MAY_HIDE = re.compile(r"//|/\*|#|--|\"{3}|'{3}")
 _PRAGMA = re.compile(
@@ -112,7 +113,7 @@ _VERBS = (
 _CHANGING = rf"{_VERBS}|call(?!\s+db\.)|replace(?!\s*\()"
 _CAPITALS = rf"{_VERBS.upper()}|CALL(?!\s+(?i:db)\.)|REPLACE(?!\s*\()"
 _OBJECT = r"(?=\s*[({<]|\s+[^\s=<>!,;)|&+*/-])"
-"""What a statement changes; a word without it is a name."""
+"""The object that a statement changes; a word without an object is a name."""
 _CHANGE = re.compile(rf"(?<![\w:/#?$@.%|])(?<!\|\s)(?:{_CHANGING}){_OBJECT}", re.IGNORECASE)
 _BEGINS_QUERY = re.compile(
     r"\s*(?:(?:for\s+\$?\w+\s+in|let\s+\$?\w+\s*:?=|select\s*[\d(*]|select\s.{1,999}\bfrom\b|with\s+\w+\s*(?:as\b|:=))"
@@ -161,7 +162,7 @@ def risk_of_sql(text: str) -> tuple[Risk, str]:
     """Return the worst risk of a SQL text in any statement and dialect, and a description of that statement.
 
     A query with only known functions is a read. A change of rows or tables is a write. Everything else is execution,
-    such as `COPY`, `PRAGMA`, unknown functions, and what cannot be parsed.
+    such as `COPY`, `PRAGMA`, unknown functions, and text that cannot be parsed.
     """
     if not text.strip() or len(text) > _MAX_CHARS or "\x00" in text:
         return Risk.EXECUTE, _NOT_READ
@@ -192,10 +193,10 @@ def names_language(words: frozenset[str]) -> bool:
 def change_in(text: str, languages: frozenset[str] = frozenset(), *, is_named: bool = False) -> str:
     """Return the description of a change in another query language, or an empty string.
 
-    `languages` are words of the tool. Of a language that they name, only known statements are reads. The languages
-    differ in their comments, so a text is read with and without them. If the text is surely in some language
-    (`is_named`), any word of a change outside its strings counts; otherwise, if it begins like a query, such a word in
-    capital letters or at the start of a clause.
+    `languages` are words of the tool. In a language that they name, only known statements are reads. Comments differ
+    between the languages, so a text is parsed with and without them. If the text is certainly in some language
+    (`is_named`), any word of a change outside its strings counts. Otherwise, if the text begins like a query, such a
+    word counts in capital letters or at the start of a clause.
     """
     text = text[:_MAX_CHARS]
     bare = _COMMENTS.sub(" ", text).lstrip()

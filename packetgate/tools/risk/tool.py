@@ -52,7 +52,7 @@ _MIN_WORDS = 4
 """A description with more words must have a known word to count as English."""
 _FIRST_SENTENCE = re.compile(r"\s*(.{,400}?)(?:(?<=[.!?])\s|\n|$)", re.DOTALL)
 _LEAD_WORDS = 4
-"""Number of content words of a description among which its verb is looked for."""
+"""Number of content words at the start of a description that may contain its verb."""
 _WORDS = word_lists("definitions")
 _SKIPPED = STOP_WORDS | _WORDS["boilerplate"] | _WORDS["lets"]
 _DOUBTFUL_STEMS = frozenset(map(stem_of, DOUBTFUL_READS))
@@ -65,8 +65,9 @@ class ToolJudgement(Judgement):
     """The risk of a tool."""
 
     least_risk: Risk = Risk.WRITE
-    """Least risk of any call. It is below `risk` for a tool that runs SQL or another query language: each call has the
-    risk of its query; and for a known tool that only reads if a call leaves certain parameters out."""
+    """Least risk of any call. It is below `risk` for two kinds of tools: a tool that runs SQL or another query
+    language, because each call has the risk of its query; and a known tool that only reads if a call omits certain
+    parameters."""
     source: str = NOBODY
     """Source of the risk, as `ToolSpec.risk_source`."""
 
@@ -156,7 +157,7 @@ def _risk_setting(name: str) -> str:
 
 
 def _judge_text(tool: Definition) -> ToolJudgement:
-    """Return the risk of a tool by its name, description and parameters, as if they were true."""
+    """Return the risk of a tool by its name, description and parameters, assuming that they are true."""
     problem = _text_problem(tool)
     parameters = dict(reversed([*parameter_kinds(tool.description, tool.schema)]))
     program = next((kind for kind in ("command", "code", "language", "sql") if kind in parameters), None)
@@ -174,8 +175,8 @@ def _judge_text(tool: Definition) -> ToolJudgement:
 
 
 def looks_like_read(tool: Definition) -> bool:
-    """Return whether a tool looks like a read: its name or its description has a verb of reading, and neither of them,
-    nor a choice of a parameter, has a verb of changing or running where it may be the tool's verb.
+    """Return whether a tool looks like a read: its name or its description has a verb of reading. Neither of them, nor
+    a choice of a parameter, may have a verb of changing or running that may be the tool's verb.
     """
     names = words_of(tool.name)
     kinds = ["either" if word in DOUBTFUL_READS else verb_kind(word) for word in names]

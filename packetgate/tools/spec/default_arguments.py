@@ -23,7 +23,7 @@ class ServerFolder:
 
 
 def server_folder(entry: Mapping[str, Any]) -> ServerFolder | None:
-    """Return the folder that a server's command names, else the folder in which the server starts.
+    """Return the folder that a server's command names, or the folder in which the server starts.
 
     Return None for a remote server, and if the command names several folders.
     """
@@ -90,7 +90,7 @@ def without_repeated_defaults(params: Mapping[str, Any], spec: ToolSpec) -> dict
 
 
 def _absolute_path(path: Any) -> Path | None:
-    """Return the absolute path; None for a value that is no path."""
+    """Return the absolute path; None for a value that is not a path."""
     try:
         return Path(path).expanduser().resolve()
     except (OSError, RuntimeError, TypeError, ValueError):

@@ -79,8 +79,8 @@ _HASHED = re.compile(rf"_[0-9a-f]{{{HASH_CHARS}}}$")
 def listed_name(server: str, name: str) -> str:
     """Return `server__name`, in at most 64 of `a-z`, `A-Z`, `0-9`, `_` and `-`.
 
-    If that does not identify server and name (replaced or cut characters, ambiguous parts), it ends in their hash. It
-    depends on no other tool, so it does not change when other servers connect or disconnect.
+    If that does not identify server and name (replaced or cut characters, ambiguous parts), it ends in their hash. The
+    name depends on no other tool, so it does not change when other servers connect or disconnect.
     """
     exact = f"{server}{SEPARATOR}{name}"
     plain = _OTHER.sub("_", exact)

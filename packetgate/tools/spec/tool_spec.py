@@ -23,7 +23,7 @@ TOOL_RESOLUTION = "io.modelcontextprotocol/tool-resolution"
 MAX_SCHEMA_DEPTH = 8
 """Deepest part of a schema that is read."""
 LINE_WORDS = 20
-"""Most words of a tool in brief."""
+"""Maximum number of words of a tool's brief line."""
 ARGUMENTS_PREFIX = "  arguments: "
 """Start of the line with a tool's arguments in a prompt."""
 _NOT_JUDGED = frozenset(
@@ -68,7 +68,7 @@ class ToolSpec:
     least_risk: Risk | None = None
     """Least risk of any call, if it is below `risk`: of a tool that runs SQL, or has `changing_parameters`."""
     changing_parameters: tuple[str, ...] = ()
-    """Parameters that make a call change something, such as a path to save to; without them it has `least_risk`."""
+    """Parameters that make a call change something, such as a path to save to; a call without them has `least_risk`."""
     has_fixed_risk: bool = False
     """Whether every call has exactly this risk."""
     is_unconfirmed_read: bool = False
@@ -89,11 +89,11 @@ class ToolSpec:
     server_digest: str = ""
     """Digest of how its server is started or reached."""
     server_texts: tuple[str, Mapping[str, Any]] | None = None
-    """The description and input schema by the server, if `packetgate.toml` overrides them."""
+    """The server's description and input schema, if `packetgate.toml` overrides them."""
     configured_defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Values by `packetgate.toml` of arguments that a call does not give. They become arguments of the call."""
+    """Values from `packetgate.toml` for arguments that a call omits. They become arguments of the call."""
     default_args: Mapping[str, str] = field(default_factory=dict)
-    """Arguments that the server requires, and that are sent if the call does not give them."""
+    """Arguments that the server requires, and that are sent if the call omits them."""
     title: str = ""
     output_schema: dict[str, Any] | None = None
     """JSON Schema of its structured content, for clients of the proxy; not checked."""
@@ -111,7 +111,7 @@ class ToolSpec:
     hosts: tuple[str, ...] | None = None
     """Patterns of the hosts that calls may name without a question; None if the configuration names none."""
     neighbours: tuple[str, ...] = field(default=(), compare=False, repr=False)
-    """The names of all tools of the server, by the server's own names; filled in by the catalogue."""
+    """The server's own names of all its tools; the catalogue fills them in."""
     undo: str = ""
     """The server's tool that undoes a call, and its arguments in words; empty if none is known."""
     resolve_arguments: Callable[[dict[str, Any]], dict[str, Any]] | None = field(
@@ -158,7 +158,7 @@ class ToolSpec:
         return short_schema(self.input_schema)
 
     def resolved(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return arguments as the tool reads them, such as a path for the name of a file. May block."""
+        """Return arguments as the tool resolves them, such as a file's name to its path. May block."""
         return self.resolve_arguments({**params}) if self.resolve_arguments else {**params}
 
     @property
@@ -182,7 +182,7 @@ class ToolSpec:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of its server, its definition by the server, and all else by which the gate judges a call.
+        """Digest of the server, the server's definition, and all other data by which the gate judges a call.
 
         An approval, and the result of checks of a call, is valid only for this digest.
         """
@@ -242,7 +242,7 @@ class ToolSpec:
 
 
 def canonical_json(value: Mapping[str, Any]) -> str:
-    """Return the canonical JSON of an object: equal exactly if the objects are equal."""
+    """Return the canonical JSON of an object: equal if and only if the objects are equal."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -1,4 +1,4 @@
-"""Read the host of an address as every program reads it, and compare hosts with patterns."""
+"""Parse the host of an address as every program does, and compare hosts with patterns."""
 
 import re
 import unicodedata
@@ -45,7 +45,7 @@ def names_machine(path: str) -> bool:
 
 
 def hosts_in(text: str) -> set[str]:
-    """Return each host that a text names, however it is written."""
+    """Return each host that a text names, in any spelling."""
     folded = unicodedata.normalize("NFKC", text).lower().replace("\u3002", ".")
     forms = {folded, unquote(folded), unquote(unquote(folded))}
     return {host for form in forms for name in _NAME.findall(form) if (host := host_in(name.strip("-")))}

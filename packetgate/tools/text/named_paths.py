@@ -13,7 +13,7 @@ _MAX_PATH = 400
 
 
 def words_for_path(path: str, words: str) -> str:
-    """Return the part of `words` that names a path, or "": its last parts, or its name as words.
+    """Return the part of `words` that names a path by its last parts or by its name as words; otherwise "".
 
     `server.log` and `the server log` both name `logs/server.log`.
     """
@@ -33,7 +33,7 @@ def _find(text: str, pattern: str) -> re.Match[str] | None:
 
 
 def _run_of(path: str, words: str) -> str:
-    """Return the longest run of words that are all in the path, with all words of its name; fillers may stand between.
+    """Return the longest run of words that are all in the path, with all words of its name; fillers may come between.
 
     Two words count as one that is written without a space: `to-do` names `todo.txt`.
     """

@@ -1,6 +1,6 @@
 """Read text that is nearly JSON, as models write it: with comments, in single quotes, in a fence, or as a Python value.
 
-Each form has a grammar, so that nothing is guessed: a text is read as what it says, or not at all.
+Each form has a grammar, so that nothing is guessed: a text is parsed literally, or not at all.
 """
 
 import ast
@@ -15,7 +15,7 @@ from typing import Any
 from packetgate.tools.text.strict_json import strict_json
 
 MAX_NEARLY_JSON = 4_000
-"""Longest text that is read as anything but JSON: json5 takes a tenth of a second for it."""
+"""Longest text that is parsed as anything but JSON: json5 takes a tenth of a second for this length."""
 _MAX_JSON = 100_000
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(?P<inside>.*?)\n?```", re.DOTALL)
 _BEGINS_VALUE = re.compile(r"[\[{\"']")

@@ -1,4 +1,4 @@
-"""Read plain facts from a request: its words, verbs, mentions, parts, and the access that it asks for."""
+"""Extract plain facts from a request: its words, verbs, mentions, parts, and the access that it asks for."""
 
 import re
 import tomllib
@@ -26,7 +26,7 @@ _TALK_WORDS = _BESIDE_TALK.union(*_KIND_WORDS.values())
 TALK_REPLIES = {kind: stored["reply"] for kind, stored in _TALK.items() if "reply" in stored}
 """Answers to small talk that need nothing else."""
 ABOUT_TOOLS = {"help", "about"}
-"""Kinds of small talk that are answered with what the tools can do."""
+"""Kinds of small talk that are answered with the tools' capabilities."""
 _MAX_TALK_WORDS = 12
 _TALK_WORD = re.compile('[^\\s?!.,;:()"\u00bf\u00a1\uff1f\uff01\u3002\u3001\u2026]+')
 
@@ -87,7 +87,7 @@ def mentions_in(text: str) -> Mentions:
 
 
 def condition_in(text: str) -> str:
-    """Return the word that makes a request conditional, such as `if` or `except`; an empty text if there is none."""
+    """Return the word that makes a request conditional, such as `if` or `except`; an empty string if there is none."""
     match = _CONDITION.search(_QUOTED.sub(" ", _BACKQUOTED.sub(" ", text)))
     return match[0].lower() if match else ""
 
@@ -121,14 +121,15 @@ def unquoted_words(text: str) -> list[str]:
 
 
 def verbs_in(text: str) -> list[str]:
-    """Return the known verbs among the words, in order. A word that may be a noun counts where an order stands."""
+    """Return the known verbs among the words, in order. A word that may be a noun counts only as an instruction."""
     sentences = _SENTENCE_END.split(_QUOTED.sub(" ", _BACKQUOTED.sub(" ", text)))
     orders = [pair for words in map(unquoted_words, sentences) for pair in zip(["", *words], words, strict=False)]
     return [word for before, word in orders if word in SURE_VERBS or (word in KNOWN_VERBS and before in _BEFORE_ORDERS)]
 
 
 def is_small_talk(text: str) -> bool:
-    """Return whether a text is no request: greetings, thanks and the like, or a question about the assistant itself."""
+    """Return whether a text is not a request: greetings, thanks and the like, or a question about the assistant
+    itself."""
     return bool(talk_in(text))
 
 
@@ -176,6 +177,7 @@ def is_within_quotes(text: str, position: int) -> bool:
 
 @lru_cache(maxsize=8)
 def _quoted_spans(text: str) -> tuple[list[int], list[int]]:
-    """Return the starts of all quotations, in order, and for each the last end of those that start until there."""
+    """Return the starts of all quotations, in order, and for each the last end of the quotations that start up to
+    it."""
     spans = sorted(match.span() for pattern in (_QUOTED, _BACKQUOTED) for match in pattern.finditer(text))
     return [start for start, _ in spans], [*accumulate((end for _, end in spans), max)]

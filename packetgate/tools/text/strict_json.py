@@ -8,7 +8,7 @@ from typing import Any
 def strict_json(text: str) -> Any:
     """Return the value of a JSON text; strings may contain raw control characters.
 
-    Raise ValueError if the text is not one JSON value, or contains what cannot be stored.
+    Raise ValueError if the text is not one JSON value, or contains a value that cannot be stored.
     """
     try:
         value = _DECODER.decode(text)

@@ -159,7 +159,7 @@ def numbers_in(text: str) -> Iterator[tuple[Decimal, int, int]]:
 def normalized_values_in(text: str) -> dict[NormalizedValue, tuple[int, int]]:
     """Return the numbers, dates, IBANs and phone numbers of a folded text, each with its first start and end.
 
-    A date is yielded with its year and without it: `normalized_values_of` says which of both a value must fit.
+    A date is returned with and without its year: `normalized_values_of` says which of the two a value must fit.
     """
     upper = text.upper() if len(text.upper()) == len(text) else text
     places: list[tuple[NormalizedValue, tuple[int, int]]] = [
@@ -194,7 +194,7 @@ def _days_in(text: str) -> Iterator[tuple[tuple[int, int, int], tuple[int, int]]
 
 
 def addresses_in(text: str) -> list[str]:
-    """Return the e-mail addresses, URLs, hosts, IBANs and phone numbers in a text, each once."""
+    """Return the e-mail addresses, URLs, hosts, IBANs and phone numbers in a text, without duplicates."""
     addresses: list[str] = []
     for pattern in _ADDRESSES:
         addresses += [match[0].rstrip(".,;:!?") for match in pattern.finditer(text)]

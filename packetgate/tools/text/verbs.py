@@ -51,7 +51,7 @@ READ_VERBS, WRITE_VERBS, EXECUTE_VERBS = map(_of_kind, ("reads", "changes", "run
 KNOWN_VERBS = READ_VERBS.union(*SENSES.values(), WRITE_VERBS, EXECUTE_VERBS)
 """Verbs that begin a request."""
 SURE_VERBS = KNOWN_VERBS - frozenset(word for word in _KINDS if _KINDS[word].endswith("?")).difference(*SENSES.values())
-"""Known verbs that are hardly ever nouns."""
+"""Known verbs that are rarely nouns."""
 WRITES = (WRITE_VERBS | SENSES["write"] | SENSES["append"] | SENSES["delete"]) - (
     SENSES["read"] | SENSES["search"] | SENSES["execute"]
 )

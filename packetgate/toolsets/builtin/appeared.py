@@ -1,7 +1,7 @@
 """Settings files that appeared where confined programs could write: they are not used until the user confirms them.
 
-A missing file cannot be mounted read-only. So before a confined program starts, the data folder, which no such program
-sees, gets a note about each folder that the program may change, and about the settings files that were there before.
+A missing file cannot be mounted read-only. So before a confined program starts, Packetgate notes each folder that the
+program may change, and the settings files already there. The notes are in the data folder, which no such program sees.
 """
 
 import fcntl
@@ -16,7 +16,7 @@ SETTINGS_FILES = ("packetgate.toml", "mcp.json")
 
 
 def note_writable(folder: Path, data: Path, settings_files: Iterable[Path]) -> None:
-    """Note that confined programs may change a folder and what is below it. Blocking.
+    """Note that confined programs may change a folder and its contents. Blocking.
 
     Args:
         settings_files: the settings files below the folder; they are confirmed, unless a program could write them.
@@ -24,10 +24,10 @@ def note_writable(folder: Path, data: Path, settings_files: Iterable[Path]) -> N
     folder, notes = folder.resolve(), data / "writable"
     notes.mkdir(mode=0o700, parents=True, exist_ok=True)
     (notes / "lock").touch(0o600)
-    with (notes / "lock").open("a", encoding="utf-8") as lock:  # of two first starts, one decides what was there before
+    with (notes / "lock").open("a", encoding="utf-8") as lock:  # of two first starts, one notes the existing files
         fcntl.flock(lock, fcntl.LOCK_EX)
         for note in notes.glob("*.file"):
-            with suppress(ValueError, OSError):  # a note that was cut off confirms no file
+            with suppress(ValueError, OSError):  # a truncated note confirms no file
                 path = Path(json.loads(note.read_text("utf-8"))[0])
                 if path.is_relative_to(folder) and not os.path.lexists(path):
                     note.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The tools that write text, move, copy and delete files, and make folders. A dry run says what would change."""
+"""The tools that write text, move, copy and delete files, and make folders. A dry run describes the change."""
 
 import os
 import stat
@@ -39,7 +39,7 @@ def writing_tools(root: Root, store: UndoStore | None) -> tuple[BuiltinTool, ...
     operations = FileOperations(root, store)
 
     def apply(file: CurrentFile, text: str, verb: str, change: str, *, dry_run: bool) -> str:
-        """Write the text, unless it is a dry run, and return what changed, or would change, with the difference."""
+        """Write the text, unless it is a dry run, and return a description of the change with the difference."""
         file.write(text, operations, dry_run=dry_run)
         return f"{f'Would {verb}' if dry_run else _DONE[verb]} {change}\n{file.diff_to(text)}"
 

@@ -58,7 +58,7 @@ class Confinement:
 
     @contextmanager
     def wrapper(self, program: str, environment: Mapping[str, str]) -> "Iterator[Wrapper]":
-        """Yield what confines a program. Blocking."""
+        """Yield the wrapper that confines a program. Blocking."""
         kept = [folder for folder in self.writes if folder != self.temporary]
         left = LeftBehind(kept, self.settings_files, [self.data] if self.data else ())
         for folder in kept:
@@ -108,7 +108,7 @@ class Confinement:
             *_ISOLATION.split(),
             *(() if self.network else ("--unshare-net",)),
             *(part for path, mount in by_depth for part in (*mount, str(path))),
-            *("--remount-ro", "/"),  # else a program could write files there that nobody sees
+            *("--remount-ro", "/"),  # otherwise a program could write files there that nobody sees
             *("--chdir", str(start), "--"),
         ]
 

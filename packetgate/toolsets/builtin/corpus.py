@@ -66,7 +66,7 @@ class Corpus:
         self._lock = Lock()
 
     def scan(self) -> Scan:
-        """Return the passages of the text files; the last ones if no file changed. Blocking.
+        """Return the passages of the text files; the previous ones if no file changed. Blocking.
 
         Raise `OSError` if the root cannot be read.
         """

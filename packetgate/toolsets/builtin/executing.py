@@ -1,4 +1,4 @@
-"""The `ai.execute` tool: run one program, and leave no process behind at its end, time-out or cancellation."""
+"""The `ai.execute` tool: run one program, and leave no process behind after its exit, time-out or cancellation."""
 
 import asyncio
 import json
@@ -29,17 +29,17 @@ from packetgate.toolsets.builtin.tool import BuiltinTool, DryRun
 
 MAX_OUTPUT_BYTES = 45_000
 _GRACE_S = 2.0
-"""Seconds that a program may take to end after SIGTERM, and its output to end after SIGKILL."""
+"""Seconds to wait for a program's exit after SIGTERM, and for the end of its output after SIGKILL."""
 _ENVIRONMENT_NAMES = ("PATH", "HOME", "LANG", "TERM", "TMPDIR")
-"""Environment variables that a program gets; all others may be secrets. Besides, it leaves no compiled Python files:
-nobody reads them, and they run in place of the files."""
+"""Environment variables that a program gets; all others may be secrets. The program also leaves no compiled Python
+files: nobody reads them, and they run in place of the sources."""
 
 
 class _Limits(NamedTuple):
     timeout_s: float
     memory_bytes: int
     is_confined: bool
-    """Whether all processes end with the first one."""
+    """Whether all processes end when the first one ends."""
 
 
 class _ProgramResult(NamedTuple):
@@ -144,7 +144,7 @@ class _Output:
 
 
 class _ProgramProtocol(asyncio.SubprocessProtocol):
-    """Collects the output, and reports the end of the program. A background child may keep the pipes open longer."""
+    """Collects the output, and reports the program's exit. A background child may keep the pipes open longer."""
 
     def __init__(self) -> None:
         self.output = {1: _Output(), 2: _Output()}
@@ -230,7 +230,7 @@ async def _run_process(
 
 
 async def _reason_to_stop(exited: asyncio.Event, pid: int, limits: _Limits) -> str:
-    """Wait for the end of a program; return an empty text, or the limit that it exceeded."""
+    """Wait for a program's exit; return an empty string, or the limit that the program exceeded."""
     loop = asyncio.get_running_loop()
     end_s, available = loop.time() + limits.timeout_s, await asyncio.to_thread(available_memory)
     while not await _wait_for(exited, min(COMMAND_INTERVAL_S, end_s - loop.time())):

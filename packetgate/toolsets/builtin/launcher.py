@@ -25,7 +25,7 @@ class Plan(TypedDict):
     report_fd: int
     """File descriptor to report to."""
     max_tasks: int
-    """Processes and threads, so that a fork bomb cannot outrun who watches it; 0: no limit."""
+    """Processes and threads, so that a fork bomb cannot outrun its watcher; 0: no limit."""
 
 
 STOP = signal.SIGUSR1
@@ -110,14 +110,14 @@ def remove_group(pid: int) -> None:
 
 
 def _group(pid: int) -> Path:
-    """Return the control group of a program of root, which no resource limit bounds."""
+    """Return the control group of a program that runs as root, because resource limits do not bound root."""
     return Path(next((base for base in _GROUPS if Path(base).is_dir()), _GROUPS[-1]), f"packetgate-{pid}")
 
 
 def _join_group(max_tasks: int) -> None:
     group = _group(os.getpid())
     if max_tasks and not os.getuid():
-        for old in group.parent.glob("packetgate-*"):  # of a Packetgate that was killed
+        for old in group.parent.glob("packetgate-*"):  # left by a killed Packetgate
             if not Path("/proc", old.name.rpartition("-")[2]).exists():
                 with suppress(OSError):
                     old.rmdir()

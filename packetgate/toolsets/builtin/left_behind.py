@@ -76,11 +76,11 @@ class LeftBehind:
         self.protected: Identities = {path: identity(path) for path in names}
         """The files and folders that the program may not change."""
         self.pinned = {path for path, is_pinned in names.items() if is_pinned}
-        """Those whose folders may not be renamed."""
+        """The protected paths whose folders may not be renamed."""
 
     @property
     def files(self) -> Iterable[Path]:
-        """The files and folders that say what may run, links included."""
+        """The files and folders that determine which programs run, links included."""
         return self._before.files.keys()
 
     def remove_redirections(self) -> None:
@@ -91,7 +91,7 @@ class LeftBehind:
                     (folder / "commondir").unlink()
 
     def report(self, folder: Path) -> list[str]:
-        """Return lines that name, from a folder, what runs later and has changed. Blocking.
+        """Return lines that name the changed files that run later, relative to a folder. Blocking.
 
         Move new files aside that would run by themselves, and restore links that were replaced.
         """
@@ -142,7 +142,7 @@ class LeftBehind:
                 yield path
 
     def _changes(self, top: Path) -> str:
-        """Return which files of a folder with programs have changed: those that run by themselves first."""
+        """Return the changed files of a folder with programs; files that run by themselves come first."""
         changed, waiting, seen = list[str](), deque([top]), 0
         while waiting and seen < _MAX_PACKAGE_FILES:
             with suppress(OSError), os.scandir(waiting.popleft()) as entries:
@@ -163,7 +163,7 @@ class LeftBehind:
 
     def _search(self) -> _Found:
         found = _Found({}, [], {}, [])
-        for path in dict.fromkeys((Path(sys.prefix), Path(sys.base_prefix), _CODE)):  # what runs Packetgate
+        for path in dict.fromkeys((Path(sys.prefix), Path(sys.base_prefix), _CODE)):  # Packetgate's own code
             found.files.update((inside, True) for inside in self._inside(path) if os.path.lexists(inside))
         for path in self._settings:
             if path.is_file():
@@ -190,7 +190,7 @@ class LeftBehind:
         return found
 
     def _sort(self, folder: Path, names: Mapping[str, bool], found: _Found) -> list[str]:
-        """Add what a folder has directly to what was found; return the names that are left to search."""
+        """Add a folder's own entries to `found`; return the names that are still to be searched."""
         left, is_top = [*names], folder in self._tops
         if "pyvenv.cfg" in names:
             found.packages.extend(
@@ -240,7 +240,8 @@ class LeftBehind:
 
 
 def is_replaced(protected: Identities) -> bool:
-    """Return whether a protected file is another file now, which the mount of the old file does not protect."""
+    """Return whether a protected file was replaced by another file, which the mount of the old file does not
+    protect."""
     return any(identity(path) != known for path, known in protected.items())
 
 

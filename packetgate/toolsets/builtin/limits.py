@@ -5,22 +5,22 @@ import re
 from contextlib import suppress
 
 MAX_TASKS = 1_000
-"""Processes and threads of a confined program."""
+"""Maximum number of processes and threads of a confined program."""
 MAX_COMMAND_GB = 4.0
-"""Memory of a command, unless the settings say otherwise; on a small machine, half of its memory."""
+"""Default memory limit of a command; on a small machine, half of the machine's memory."""
 INTERVAL_S, COMMAND_INTERVAL_S = 0.25, 0.1
 """Seconds between two measurements of a server and of a command; in between, a program may exceed its limits."""
 _MAX_MEASURED = 32
-"""Processes whose shared memory is measured: the measurement waits for processes that fork."""
+"""Maximum number of processes whose shared memory is measured: the measurement waits for processes that fork."""
 
 
 def max_memory_bytes(at_most_gb: float = float("inf")) -> int:
-    """Return how much memory a confined program may use: half of the machine's memory, or less."""
+    """Return the memory limit of a confined program, in bytes: half of the machine's memory, or less."""
     return int(min(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2, at_most_gb * 1e9))
 
 
 def available_memory() -> int:
-    """Return how much memory the machine has left, in bytes; 0 if the system does not say it."""
+    """Return the machine's available memory, in bytes; 0 if the system does not report it."""
     try:
         return _memory_of("/proc/meminfo", rb"\nMemAvailable:")
     except OSError:
@@ -31,7 +31,7 @@ def excess_of(pid: int, max_memory: int, available_before: int = 0) -> str:
     """Return which limit a process and its descendants exceed, or an empty string. Blocking, Linux only.
 
     Args:
-        available_before: the machine's available memory at the start: no program uses more than what is gone since.
+        available_before: the machine's available memory at the start: a program uses at most the memory lost since.
     """
     tasks, memory, processes = 0, 0, [pid]
     for process in processes:  # grows while processes are found

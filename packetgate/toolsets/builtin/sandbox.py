@@ -81,7 +81,7 @@ class Sandbox:
     async def prepare(
         self, argv: Sequence[str], folder: Path, environment: Mapping[str, str]
     ) -> AsyncIterator[tuple[dict[str, str], Wrapper | None]]:
-        """Yield the environment for a program, and what confines it; None without a sandbox.
+        """Yield the environment for a program, and its wrapper; None without a sandbox.
 
         A sandboxed program has its own temporary folder, which is removed afterwards. Raise `ToolFailure` as `confines`
         does.

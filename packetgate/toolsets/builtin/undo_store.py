@@ -1,4 +1,4 @@
-"""Records of the changes of files, with what is needed to undo them, in a SQLite file that only its owner can read.
+"""Records of file changes, with the data to undo them, in a SQLite file that only its owner can read.
 
 A record is on the disk before its change runs. A lock file lets one process change files at a time, so an unfinished
 record under the lock belongs to a process that was killed.
@@ -84,7 +84,7 @@ class Change:
     destination: str = ""
     """The new path of a move; otherwise empty."""
     folders: tuple[str, ...] = ()
-    """Folders that the change makes on the way, outermost first; or removes, if it undoes another change."""
+    """Folders that the change creates (or removes, if it undoes another change), outermost first."""
     undoes: int | None = None
     """Number of the change that this change undoes."""
     session: str = ""
@@ -95,7 +95,7 @@ class Change:
 
     @property
     def label(self) -> str:
-        """The change as messages name it."""
+        """The change's name in messages."""
         if self.destination:
             what = f"move of {self.path} to {self.destination}"
         elif self.before.kind == "absent":
@@ -227,7 +227,7 @@ class UndoStore:
         return replace(change, number=int(number or 0))
 
     def finish(self, change: Change, status: Status = "done") -> None:
-        """Record how a change ended."""
+        """Record the outcome of a change."""
         with self._transaction() as execute:
             execute("UPDATE records SET status = ? WHERE number = ?", (status, change.number))
 

@@ -1,4 +1,4 @@
-"""Reverse the changes of the built-in tools, and the tool that does it."""
+"""Reverse the changes of the built-in tools, and offer a tool for it."""
 
 import os
 from contextlib import suppress
@@ -161,7 +161,7 @@ def undoing_tools(root: Root, store: UndoStore | None) -> tuple[BuiltinTool, ...
 
 
 def _description(change: Change, content: bytes | None, root: Root) -> tuple[str, str]:
-    """Return what undoing a change does, and the difference for texts."""
+    """Return a description of undoing a change, and the difference for texts."""
     path = change.path
     if change.destination:
         return f"move {change.destination} back to {path}", ""

@@ -1,6 +1,6 @@
-"""The clients for which servers are called: what they can do, and the questions that a server asks them.
+"""The clients for which servers are called: their capabilities, and the questions that servers ask them.
 
-A server asks in the middle of a call, for values (elicitation) or for words of the client's model (sampling). Only the
+During a call, a server may ask for values (elicitation) or for text of the client's model (sampling). Only the
 client whose call caused the question may see and answer it.
 """
 
@@ -35,13 +35,13 @@ from packetgate.toolsets.servers.definitions import visible_text
 QUESTION_S = 600.0
 """Longest wait for the answer to a question, in seconds."""
 MAX_QUESTIONS = 10
-"""Most questions of a server in one call."""
+"""Maximum number of questions of a server in one call."""
 MAX_QUESTION_CHARS = 2_000
 """Longest text of a question that is shown, in characters."""
 MAX_QUESTION_BYTES = 800_000
 """Largest question that passes, in bytes: official clients fail at an event of 1 MB."""
 UNCLEAR_S = 20.0
-"""Longest wait, in seconds, until only calls of one client are left that can have caused a question."""
+"""Longest wait, in seconds, until only one client's calls can have caused a question."""
 MAX_TIMEOUTS = 10
 """Longest total wait for a call whose server reports progress, as a multiple of the time-out."""
 _WEB = re.compile("https?://", re.IGNORECASE)
@@ -75,7 +75,7 @@ class Caller:
     report_progress: ReportProgress | None = None
     pass_log: PassLog | None = None
     capabilities: Mapping[str, Any] = field(default_factory=dict)
-    """Those that pass."""
+    """The capabilities that servers may use."""
     ask: Ask | None = None
 
 
@@ -104,7 +104,7 @@ class RunningCall:
 
 _caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
 running_call: ContextVar[RunningCall | None] = ContextVar("running_call", default=None)
-"""The call that causes what a server sends, where the connection tells it."""
+"""The call that causes a server's messages, if the connection identifies the call."""
 
 
 @contextmanager
@@ -181,7 +181,7 @@ def _kind(question: InputRequest) -> str:
 
 
 async def _possible_causes(running: Collection[RunningCall]) -> list[RunningCall]:
-    """Return the calls that can have caused a question, which some connections do not tell.
+    """Return the calls that can have caused a question: some connections do not identify the call.
 
     A call that ends without the answer did not cause it. So wait a while until only calls of one client are left.
     """
@@ -194,7 +194,7 @@ async def _possible_causes(running: Collection[RunningCall]) -> list[RunningCall
 
 
 def _named(question: Question, server: str) -> Question:
-    """Return an elicitation whose text says who asks, so that it cannot look like a question of Packetgate.
+    """Return an elicitation whose text names the server, so that it cannot look like a question of Packetgate.
 
     The texts of its form have no secrets and no invisible characters.
     """

@@ -52,7 +52,7 @@ _REPAIRS = {
     "trusted": (None, "true or false", "the server is not trusted"),
     "sandbox": ("workspace", '"workspace", "read-only", "off" or a list of folders', "it is confined to the workspace"),
 }
-"""Fields whose wrong values do not make an entry unusable: the value used instead, what is right, and the effect."""
+"""Fields whose wrong values do not make an entry unusable: the value used instead, the valid values, and the effect."""
 _PLACEHOLDER = re.compile(
     r"/path/to/\S*|<[A-Za-z][^<>]*>|\bYOUR[_-]\w+|\byour[_-](?:api|key|token|secret|password|server|domain|user)\w*"
 )
@@ -140,7 +140,7 @@ class ServerEntry:
     """Either `command`, `args`, `env` and `cwd`, or `url`, `headers` and `transport`; other fields are unchanged."""
     enabled: bool = True
     notes: tuple[str, ...] = ()
-    """One phrase for each value that was read differently from how it is written."""
+    """One phrase for each value that was not interpreted as written."""
 
     @property
     def server(self) -> dict[str, Any]:

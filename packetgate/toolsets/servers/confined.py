@@ -119,7 +119,7 @@ def unconfirmed_servers(config: McpConfig, settings: SandboxSettings, registry: 
     found = dict[str, dict[str, Any]]()
     empty = (settings.data or Path(os.devnull)) / "servers" / ".empty"
     for server in config.servers if sandbox_problem(settings) else ():
-        with suppress(ServerError):  # told when the server starts
+        with suppress(ServerError):  # reported when the server starts
             entry = server.resolved_entry()
             if "command" in entry and entry.get("sandbox") is None and not _confirmation(entry, settings.data).exists():
                 try:
@@ -261,9 +261,9 @@ def _usable(path: Path) -> tuple[Path, bool] | None:
 
 
 def _project(program: Path) -> Path:
-    """Return the folder of the project that has the program, else the program's folder, but never the home folder.
+    """Return the folder of the program's project, or the program's folder; never the home folder.
 
-    For a program of a package in `node_modules`, this is that folder, which has the packages that it depends on.
+    For a package's program in `node_modules`, return `node_modules`, which contains the package's dependencies.
     """
     program, home = Path(os.path.normpath(program)), Path.home()
     if modules := [folder for folder in program.parents if folder.name == "node_modules"]:

@@ -131,7 +131,8 @@ class Connection(Server):
         self._calls: dict[RunningCall, None] = {}
         """The pending calls, oldest first."""
         self._callers: dict[int, Caller] = {}
-        """The latest call of the clients of this session, at most two, by the identity of `Caller.client`."""
+        """The latest call of each client of this session, of at most two clients, by the identity of
+        `Caller.client`."""
         self._refuses_handshake = False
         self._attempts = 0
         self._retry_at = 0.0
@@ -195,7 +196,7 @@ class Connection(Server):
         """
         async with self._open_lock:
             replaces = self.session == old_session
-            if replaces and self.state == "ready" and self._calls:  # the server refuses the session: they end soon
+            if replaces and self.state == "ready" and self._calls:  # the server refuses the session: the calls end soon
                 await asyncio.wait([call.ended for call in self._calls], timeout=_PENDING_CALLS_S)
             if replaces or self.session == 0 or self.can_reconnect:
                 await self._open()
@@ -314,7 +315,7 @@ class Connection(Server):
         raise ServerError(text, cause, is_disconnected=failure.kind == "unsent") from error
 
     async def _is_session_refused(self, client: Client[Any], error: MCPError) -> bool:
-        """Whether the server refuses a ping as it refused a call: then it refuses the session, and the call did not
+        """Whether the server refuses a ping like a call. If so, it refuses the session, and the call did not
         run.
         """
         failure = transport_failure(error)
@@ -468,7 +469,7 @@ class Connection(Server):
         capabilities = client.session.server_capabilities if client else None
         if client is None or capabilities is None or (capabilities.extensions or {}).get(TOOL_RESOLUTION) != {}:
             return tuple(specs)
-        if not options["trusted"]:  # it would receive arguments before anything is decided about them
+        if not options["trusted"]:  # it would receive arguments before the gate decides about them
             return tuple(specs)
         marked = {tool.name for tool in offered if is_marked(tool)}
         return tuple(

@@ -1,4 +1,4 @@
-"""Offer functions and LangChain tools of this process as a server. They run by LangChain's contract."""
+"""Offer functions and LangChain tools of this process as a server. They run under LangChain's contract."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -54,7 +54,7 @@ class _Marked(str):
 class FunctionServer(Server):
     """A server whose tools are functions. The hints in their metadata are trusted.
 
-    LangGraph's `ToolNode` runs them, with injected arguments. The state that they get is the packet, as a dict.
+    LangGraph's `ToolNode` runs them, with injected arguments. Their state is the packet, as a dict.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class FunctionServer(Server):
         """Accept sync or async functions with docstrings and annotations, and LangChain tools.
 
         Args:
-            keep: stores the pictures and files that tools return.
+            keep: stores the images and files that tools return.
 
         Raises:
             InputError: a value is not a tool, two tools have the same name, or nothing could fill in a parameter.
@@ -93,7 +93,7 @@ class FunctionServer(Server):
         except PausedCallError:
             raise
         except Exception as error:
-            if is_invalid_resume(error):  # the answer to an interrupt: it is asked again
+            if is_invalid_resume(error):  # the answer to an interrupt; ask again
                 raise PausedCallError(error) from error
             text = f"{type(error).__name__}: {error}"
             return await to_result_async(text, None, ms_since(started), is_error=True)
@@ -111,7 +111,7 @@ async def _as_message(request: ToolCallRequest, execute: Callable[[ToolCallReque
     runtime = replace(
         request.runtime,
         state=dict(state) if isinstance(state, BaseModel) else state,
-        context=None if isinstance(context, RoutingContext) else context,  # only that of a parent graph is the tool's
+        context=None if isinstance(context, RoutingContext) else context,  # a parent graph's
     )
     value, messages = await execute(replace(request, runtime=runtime)), list[ToolMessage]()
     for item in value if isinstance(value, list) else [value]:
@@ -274,7 +274,7 @@ def tool_definition(langchain_tool: BaseTool) -> "Tool":
 
 
 def defined_tool_spec(server: str, definition: "Tool", *, trusted: bool) -> ToolSpec:
-    """Return the tool of a definition that `tool_definition` made; `trusted` is whether its hints are believed."""
+    """Return the tool of a definition that `tool_definition` made; `trusted` is whether its hints are trusted."""
     spec = spec_of(server, definition, trusted=trusted)
     if not (definition.meta or {}).get(_MARK):
         return spec

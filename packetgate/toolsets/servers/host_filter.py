@@ -1,4 +1,4 @@
-"""Connect a server of the sandbox to the `hosts` of its entry and to no others: a proxy for CONNECT in this process.
+"""Connect a sandboxed server only to the `hosts` of its entry, through a CONNECT proxy in this process.
 
 The proxy's port is in the server's own network, which has no other connection. Packetgate resolves the names.
 """
@@ -20,7 +20,7 @@ from packetgate.tools.text.hosts import fits_host, host_in
 from packetgate.toolsets.servers import sandbox_port
 
 MAX_CONNECTIONS = 64
-"""Connections of a server at the same time; more wait."""
+"""Maximum number of concurrent connections of a server; others wait."""
 HEAD_S, CONNECT_S, IDLE_S, LINGER_S = 30.0, 10.0, 600.0, 2.0
 """Longest wait for a request, for a host, for data in either direction, and for a refused client, in seconds."""
 _MAX_HEAD = 65_536
@@ -111,7 +111,7 @@ class HostFilter:
                         head = f"HTTP/1.1 {error.status} {error}\r\nConnection: close\r\nContent-Type: text/plain\r\n"
                         await client.send(f"{head}Content-Length: {len(text)}\r\n\r\n".encode() + text)
                         await client.send_eof()
-                        while True:  # else the client may lose the answer
+                        while True:  # otherwise the client may lose the answer
                             await client.receive()
                     async with upstream, anyio.create_task_group() as tasks:
                         await client.send(b"HTTP/1.1 200 Connection established\r\n\r\n")

@@ -192,7 +192,7 @@ async def _limited_chunks(stream: httpx2.AsyncByteStream, problem: str) -> Async
 
 
 async def _limit_response(response: httpx2.Response) -> None:
-    """Let the body of a response raise StreamError if it is compressed, or too long and not a stream of events."""
+    """Make the body of a response raise StreamError if it is compressed, or too long and not a stream of events."""
     is_plain = response.headers.get("content-encoding", "identity").lower() == "identity"
     is_events = is_plain and _media_type(response) == _EVENT_STREAM
     if isinstance(response.stream, httpx2.AsyncByteStream) and not is_events:

@@ -33,7 +33,7 @@ REFRESH_PATIENCE_S = 0.5
 
 
 class McpHub:
-    """Keep one session per server. The others stay usable if a server fails; turns wait for it at most `patience_s`."""
+    """Keep one session per server. The others stay usable if a server fails; turns wait at most `patience_s`."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class McpHub:
     ) -> None:
         self._servers = {server.name: server for server in servers}
         self.client_abilities = ClientAbilities()
-        """What the clients can do; a server is told when its session opens."""
+        """The clients' capabilities; a server receives them when its session opens."""
         self.tools_changed = asyncio.Event()
         """Set when the tools that a server offers may have changed."""
         for server in self._servers.values():
@@ -93,11 +93,10 @@ class McpHub:
     async def catalogue(self, *, wait_for_all: bool = False, called: Collection[str] = ()) -> Catalogue:
         """Return the tools of all servers; those of a starting server as it listed them at its last start.
 
-        The first call starts the servers. Each call retries failed servers and lists the tools of changed servers. It
-        waits for the servers of the tools `called`. A server that has not started by then offers no tools until it has.
-        It
-        waits once for each server that starts for the first time, or with `wait_for_all` for each server. After
-        `start`, if some servers are ready, the hub waits for the others only with `wait_for_all`.
+        The first call starts the servers. Each call retries failed servers, lists the tools of changed
+        servers, and waits for the servers of the tools `called`. A server that has not started by then offers no tools
+        until it has. The hub waits once for each server that starts for the first time, or with `wait_for_all` for each
+        server. After `start`, if some servers are ready, the hub waits for the others only with `wait_for_all`.
         """
         self.maintain_servers()
         await self._recall()
@@ -180,7 +179,7 @@ class McpHub:
             await asyncio.wait([*self._tasks.values()])
 
     async def wait_until_started(self, patience_s: float) -> None:
-        """Wait for all starting servers, at most `patience_s` seconds; each start is waited for only once."""
+        """Wait for all starting servers, at most `patience_s` seconds, and for each start only once."""
         await self._wait(self._tasks, patience_s)
 
     def health(self) -> tuple[ServerHealth, ...]:
@@ -188,11 +187,11 @@ class McpHub:
         return tuple(server.health() for _, server in sorted(self._offered_servers().items()))
 
     def tool_notes(self) -> dict[str, tuple[str, ...]]:
-        """Return by server one line for each tool that is not offered or whose schema was shortened."""
+        """Return, by server, one line for each tool that is not offered or whose schema was shortened."""
         return {name: server.tool_notes for name, server in sorted(self._servers.items()) if server.tool_notes}
 
     def rights(self) -> dict[str, str]:
-        """Return by server process whether it is registered, and what it may use."""
+        """Return, by server process, whether it is registered, and its rights."""
         return {name: server.rights for name, server in self._servers.items() if server.rights}
 
     def clients(self) -> "dict[str, Client[Any]]":
@@ -200,7 +199,7 @@ class McpHub:
         return {name: client for name, server in sorted(self._servers.items()) if (client := server.client())}
 
     async def offered_names(self, kind: Literal["prompts", "resources"]) -> dict[str, tuple[str, ...]]:
-        """Return by server the names of its prompts, or the addresses of its resources."""
+        """Return, by server, the names of its prompts, or the addresses of its resources."""
         names = await asyncio.gather(*(server.offered_names(kind) for server in self._servers.values()))
         return {name: found for name, found in zip(self._servers, names, strict=True) if found}
 

@@ -110,7 +110,7 @@ async def result_of_message(message: ToolMessage, took_ms: float, keep: StoreCon
     """Return a tool's message as the result of a call, with its artifact as JSON data.
 
     Args:
-        keep: stores the bytes of a picture or file.
+        keep: stores the bytes of an image or file.
     """
     is_error, artifact = message.status == "error", small_and_redacted(_json_data(message.artifact))
     if isinstance(message.content, str):

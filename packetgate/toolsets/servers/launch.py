@@ -17,7 +17,7 @@ _INDEX_VARIABLES = (
 ).split()
 """Variables of the user's own environment that say where a launcher finds packages."""
 _CREDENTIAL = re.compile(r"[A-Z][A-Z0-9_]*_(?:API_KEY|SECRET_KEY|ACCESS_KEY|TOKEN|SECRET|PASSWORD)")
-"""Names of variables that hold a key, which redirects nothing."""
+"""Names of variables that hold a key: a key redirects nothing."""
 _MAX_PATH = 4_096
 
 
@@ -43,7 +43,7 @@ def prove_launch(entry: Mapping[str, Any], registry: Registry, workspace: Path, 
     """Return how to start the package of a resolved entry. Blocking.
 
     Args:
-        workspace: its files, those of the entry's folder and those of the current folder do not choose the program.
+        workspace: its files, the entry's folder and the current folder do not determine the program.
         folder: the empty folder to start in; it is created.
 
     Raises:

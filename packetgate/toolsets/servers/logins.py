@@ -29,7 +29,7 @@ class Login(BaseModel):
     """End of the access token, as a time of `time.time`; None: unknown."""
     client: OAuthClientInformationFull
     authorization_server: OAuthMetadata | None = None
-    """Names the token endpoint, which is not asked for again before a refresh."""
+    """Names the token endpoint, so that a refresh need not look it up."""
     resource: ProtectedResourceMetadata | None = None
 
 

@@ -37,7 +37,8 @@ class TransportFailure:
     """The reason why a request got no usable answer."""
 
     kind: Literal["unsent", "refused", "lost", "broken"]
-    """`unsent`, `refused`: the request did not run. `lost`: no usable answer came. `broken`: the connection broke."""
+    """`unsent`, `refused`: the request did not run. `lost`: no usable answer arrived. `broken`: the connection
+    broke."""
     status: int = 0
     """HTTP status; 0 if there is none."""
 
@@ -49,7 +50,7 @@ def failure_message(request: RequestId, message: str, failure: TransportFailure)
 
 
 def transport_failure(error: MCPError) -> TransportFailure | None:
-    """Return the transport failure that an error tells; None for an error of the server."""
+    """Return the transport failure that an error describes; None for an error of the server."""
     code, message, data = error.error.code, error.error.message, error.error.data
     if isinstance(data, dict) and _FAILURE_KEY in data:
         return TransportFailure(**data[_FAILURE_KEY])
@@ -59,7 +60,7 @@ def transport_failure(error: MCPError) -> TransportFailure | None:
 
 
 async def read_jsonrpc(raw: bytes) -> JSONRPCMessage:
-    """Return a JSON-RPC message. Half emojis, invalid UTF-8, nulls, NaN and a missing `jsonrpc` are tolerated.
+    """Return a JSON-RPC message. Lone surrogates, invalid UTF-8, nulls, NaN and a missing `jsonrpc` are tolerated.
 
     Raises:
         ValueError, RecursionError: `raw` is not a message.

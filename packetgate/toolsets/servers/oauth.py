@@ -126,7 +126,7 @@ _INITIALIZE = {
         "clientInfo": {"name": "packetgate", "version": "0"},
     },
 }
-"""The request to which a server answers that it needs a login."""
+"""The request that makes a server answer that it needs a login."""
 
 
 class _ServerLogin(OAuth):
@@ -207,7 +207,7 @@ class StoredLogin(_ServerLogin):
             context.oauth_metadata, context.protected_resource_metadata = login.authorization_server, login.resource
 
     async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Send the request with the login. The SDK's flow would let no other request be sent until the answer."""
+        """Send the request with the login. The SDK's flow would block other requests until the answer."""
         token, response = await self._token(None), None
         for _ in range(_MAX_TRIES):
             if token:  # not every server with a URL asks for a login
@@ -240,7 +240,7 @@ class StoredLogin(_ServerLogin):
         """
         has_none = self._initialized and self.context.current_tokens is None
         if not self._is_usable(refused) and not (refused is None and has_none):
-            # a refresh is not broken off with its call: it may have replaced the refresh token
+            # cancelling the call does not cancel the refresh, which may have replaced the refresh token
             renewal = asyncio.create_task(self._renew(refused))
             self._renewals.add(renewal)
             renewal.add_done_callback(self._renewals.discard)

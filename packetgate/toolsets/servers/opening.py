@@ -58,7 +58,8 @@ GIT_VARIABLES = {
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
 }
-"""Environment variables of servers: reading a repository runs none of its programs. The variables of the entry win."""
+"""Environment variables of servers: reading a repository runs none of its programs. The entry's variables override
+them."""
 
 
 class BuiltinServer(Server):
@@ -185,7 +186,7 @@ def builtin_servers(
     """Return the built-in servers by name. Except for programs of `ai.execute`, they access only files below `root`.
 
     Args:
-        embeddings: used by `embedding.query`. Without them, it searches by words.
+        embeddings: used by `embedding.query`, which otherwise searches by words.
         rules: the user's policy. Lists and searches omit files that `ai.read` may not read without approval.
         undo: records the changes; without it, none can be undone.
     """

@@ -37,7 +37,7 @@ class ListMemory:
         return ListedTools()
 
     def save(self, server: str, entry: Mapping[str, Any], listed: ListedTools) -> None:
-        """Store the list of a server. A file that cannot be written is left out. Blocking."""
+        """Store the list of a server. Errors in writing the file are ignored. Blocking."""
         if self.load(server, entry) == listed:
             return
         path = self._path(server, entry)

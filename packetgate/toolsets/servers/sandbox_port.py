@@ -1,7 +1,7 @@
 """Open a port in the sandbox, pass it to Packetgate, and become the server: a script for Linux.
 
 Run as `python -I -S sandbox_port.py CHANNEL PORT PROGRAM ARGUMENT...`. Packetgate accepts the connections outside, and
-the server has no other way out. So no process stands between them, and the port ends with both.
+the server has no other network access. So no process runs between them, and the port closes when both have exited.
 """
 
 import os

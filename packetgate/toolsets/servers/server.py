@@ -53,7 +53,7 @@ class Server:
         self.session = 0
         """Number of the session or connection attempt; 0: none yet."""
         self.client_abilities = ClientAbilities()
-        """What a server may be told about the clients; the hub sets the same object for all servers."""
+        """The clients' capabilities that servers may see; the hub sets the same object for all servers."""
         self.on_change: Callable[[], None] = lambda: None
         """Called when the tools that the server offers change."""
 

@@ -30,7 +30,7 @@ def spec_of(
 
     Args:
         definition: the tool as the server defines it.
-        trusted: whether the server's annotations are believed.
+        trusted: whether the server's annotations are trusted.
         about: the server's instructions.
         server_digest: digest of the server's entry.
         ground: the folder that the server's command names.

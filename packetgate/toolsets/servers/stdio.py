@@ -100,12 +100,13 @@ class LoggedTransport(ClientTransport):
         self.stop_reason = ""
         """Why the server did not start, or why Packetgate killed it; otherwise empty."""
         self.is_missing = False
-        """Whether there is no such program."""
+        """Whether the program does not exist."""
         self._host_filter: HostFilter | None = None
         self._start_mark: Path | None = None
 
     def hint(self, error: str = "") -> str:
-        """Return a hint if the sandbox may have caused the error, or if there is no error text; else an empty text."""
+        """Return a hint if the sandbox may have caused the error, or if there is no error text; otherwise an empty
+        string."""
         is_refused = self._host_filter is not None and bool(self._host_filter.refused)
         confinement = self.start.confinement
         if confinement is None or not (is_refused or not error or SANDBOX_ERRORS.search(error)):
@@ -166,7 +167,7 @@ class LoggedTransport(ClientTransport):
 
     @contextmanager
     def _wrapper(self, confinement: Confinement) -> Iterator[Wrapper]:
-        """Yield what confines the server. Blocking."""
+        """Yield the wrapper that confines the server. Blocking."""
         with ExitStack() as stack:
             if confinement.home is not None:
                 self._start_mark = stack.enter_context(_marked_start(confinement.home))
@@ -192,7 +193,7 @@ class LoggedTransport(ClientTransport):
                 pass
 
     async def _message(self, line: bytes) -> SessionMessage | None:
-        """Return a line as a message. Log another line, and return None."""
+        """Return a line as a message. Log any other line, and return None."""
         if not line.strip():
             return None
         try:
@@ -225,7 +226,7 @@ class LoggedTransport(ClientTransport):
         self._stop(process, found)
 
     def _tell_left(self, wrapper: Wrapper) -> None:
-        """Log what the server left behind that runs later. Blocking."""
+        """Log the files that the server left behind and that run later. Blocking."""
         for line in wrapper.left.report(Path(self.start.folder or "").absolute()):
             self.log.write(f"{line}\n".encode())
             _LOGGER.warning("%s: %s", self.log.path.stem, line)
@@ -240,7 +241,7 @@ class LoggedTransport(ClientTransport):
 def _marked_start(home: Path) -> Iterator[Path]:
     """Yield a file next to a server's home folder, which is empty once the server has started. Blocking.
 
-    If the last start was broken off, remove the packages of `npx`: it does not complete a half-installed package.
+    If the last start was interrupted, remove the packages of `npx`: it does not complete a half-installed package.
     """
     mark = home.with_name(f"{home.name}.start")
     mark.touch(0o600)
