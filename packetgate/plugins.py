@@ -136,8 +136,7 @@ def installed_commands() -> dict[str, Command]:
 
 
 def _loaded(group: str, problem_of: Callable[[Any], str]) -> Iterator[tuple[EntryPoint, Any, str]]:
-    """Yield the entry points of a group, sorted by name, each with its object and its problem (empty if it has
-    none)."""
+    """Yield a group's entry points, sorted by name, each with its object and its problem (empty if there is none)."""
     for point in sorted(entry_points(group=group), key=lambda point: point.name):
         part = None
         try:

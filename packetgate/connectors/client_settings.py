@@ -176,8 +176,7 @@ def entry_for(
 def install(client: str, place: SettingsPlace, settings: Settings, options: Sequence[str] = ()) -> list[str]:
     """Replace the servers in a client's settings with the proxy, and move them into `mcp.json`.
 
-    Unreadable entries stay. Everything is read and checked before anything is written. Return lines that report the
-    changes.
+    Unreadable entries stay. All files are checked before the first write. Return lines that report the changes.
 
     Raises:
         ConfigError: a file cannot be used, or `mcp.json` has another server of the same name.

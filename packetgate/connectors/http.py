@@ -23,7 +23,7 @@ HEADERS_S = 10.0
 BODY_S = 60.0
 """Seconds in which a request's body must arrive."""
 MAX_CONNECTIONS = 500
-"""Maximum number of connections and running requests; a further request is answered with status 503."""
+"""Maximum connections and running requests; a further request is answered with status 503."""
 MAX_BODY_BYTES = 20_000_000
 MAX_HEAD_BYTES = 65_536
 """Longest request line and headers."""

@@ -262,8 +262,7 @@ class Sessions:
     async def branch(self, session: str, packet_id: str, new_session: str, person: str) -> None:
         """Copy a session as it was after a turn to a new session, in which `person` continues it.
 
-        An open question is not copied: if the turn has not ended, the copy ends with the last turn before it that has
-        ended.
+        An open question is not copied: if the turn has not ended, the copy ends with the last ended turn before it.
         """
         is_reached = False
         async with aclosing(self.history(session)) as snapshots:
@@ -357,7 +356,7 @@ def _event(data: object) -> StageEvent | None:
     try:
         return read_event(data)
     except ValidationError:
-        return None  # an event that only a newer version knows
+        return None  # an event of a newer version
 
 
 def _answer_piece(message: Any, metadata: dict[str, Any]) -> AnswerPiece | None:

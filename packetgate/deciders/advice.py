@@ -33,7 +33,7 @@ class Score(NamedTuple):
     """Evidence for and against a call."""
 
     evidence: Mapping[str, float] = {}
-    """By name. Those with the name of a field of `CallEvidence` are weighed; all are kept with the call."""
+    """By name. Evidence with the name of a field of `CallEvidence` is weighed; all evidence is kept with the call."""
     reasons: tuple[str, ...] = ()
     """For the trace."""
 
@@ -71,11 +71,11 @@ class Advisers:
 
     @classmethod
     def of(cls, plugins: Plugins) -> "Advisers":
-        """Return those of the plug-ins."""
+        """Return the proposers and scorers of the plug-ins."""
         return cls(plugins.parts("proposers"), plugins.parts("scorers"))
 
     def propose(self, packet: CognitionPacket, catalogue: Catalogue) -> Selection | None:
-        """Return the surest proposal, one with a call before one without; None without a proposer."""
+        """Return the surest proposal, preferably one with a call; None without a proposer."""
         proposals = [proposer.propose(packet, catalogue) for proposer in self.proposers]
         return max(proposals, key=lambda one: (one.action == "call", one.confidence), default=None)
 

@@ -41,8 +41,8 @@ def language_deciders(
     """Return deciders that use models: `lite` selects, `prime` reviews and answers. A failed review has no fallback.
 
     Args:
-        fallback: whether the deciders without a model decide where a model cannot. Otherwise a model that does not
-            answer is an error, and an unusable answer selects nothing.
+        fallback: whether the deciders without a model replace a model that cannot decide. Otherwise a model that does
+            not answer is an error, and an unusable answer selects nothing.
     """
     from packetgate.deciders.advice import Advisers
     from packetgate.deciders.language.answer import respond_by_model
@@ -85,7 +85,7 @@ def in_one_turn(
     *,
     decides_unanswered: bool = False,
 ) -> Decider[Tools, Decision]:
-    """Return a decider that does not ask an endpoint again that did not answer an earlier stage of the turn.
+    """Return a decider that does not ask an endpoint again if it did not answer an earlier stage of the turn.
 
     Args:
         fallback: decides if the model gives no usable answer.

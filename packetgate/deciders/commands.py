@@ -23,7 +23,7 @@ NOT_TYPED = (
     '`packetgate ask "/help"`.'
 )
 LISTED = 30
-"""Most tools that `/help` lists."""
+"""Maximum tools that `/help` lists."""
 _HELP = re.compile(r"/(?:help)?", re.IGNORECASE)
 _UNDO = re.compile(r"/undo(?:\s+(?P<change>[0-9a-f][0-9a-f-]{3,39}))?", re.IGNORECASE)
 
@@ -39,9 +39,9 @@ def is_undo(text: str) -> bool:
 
 
 async def read_command(text: str, toolbox: Toolbox, others: Collection[str] = ()) -> TypedCommand | None:
-    """Return the command that a message is; None if it is none, such as a text that begins with a path.
+    """Return the command in a message; None if it is not a command, such as a text that begins with a path.
 
-    If the command is unknown, servers that are starting are waited for.
+    If the command is unknown, wait for the servers that are starting.
 
     Args:
         others: the names of other commands, which a mistyped name may mean.
@@ -59,7 +59,7 @@ async def read_command(text: str, toolbox: Toolbox, others: Collection[str] = ()
 
 
 def _command_in(text: str, catalogue: Catalogue, every: Catalogue, others: Collection[str]) -> TypedCommand | None:
-    """Return the command that a line is, with the allowed tools and with `every` tool."""
+    """Return the command in a line, given the allowed tools and `every` tool."""
     if undo := _UNDO.fullmatch(text):
         if UNDO_TOOL in catalogue:
             return TypedCommand(tool_name=UNDO_TOOL, params={"change": undo["change"]} if undo["change"] else {})
@@ -83,7 +83,7 @@ def _command_in(text: str, catalogue: Catalogue, every: Catalogue, others: Colle
 
 
 def usage_of(spec: ToolSpec, name: str) -> str:
-    """Return how a call is typed, without optional arguments: `/write PATH CONTENT`."""
+    """Return the typed form of a call, without optional arguments: `/write PATH CONTENT`."""
     return " ".join(
         [f"/{name}", *(one.upper() if one in spec.required else f"[{one.upper()}]" for one in positional(spec))]
     )

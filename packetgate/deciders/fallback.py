@@ -41,7 +41,7 @@ def plain_deciders(*, beside_model: bool = False) -> Deciders:
 
 
 async def detect_plainly(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-    """Return that no tool is needed: a typed command needs no decision."""
+    """Decide that no tool is needed: a typed command needs no decision."""
     request = packet.content.original_prompt
     if not is_small_talk(request):
         await toolbox.catalogue()  # the answer names tools
@@ -63,7 +63,7 @@ async def approve_nothing(packet: CognitionPacket, catalogue: Catalogue, context
 async def respond_plainly(
     packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext, *, beside_model: bool = False
 ) -> Answer:
-    """Return each call's result, and why other calls did not run; without a call, what can be typed."""
+    """Return each call's result, and why other calls did not run; without a call, the commands that can be typed."""
     hints = packet.header.switch_hints
     no_match = NO_ANSWER if beside_model else NO_MODEL.format(hints.model)
     request = packet.content.original_prompt
@@ -75,7 +75,7 @@ def plain_answer(packet: CognitionPacket, without_calls: Callable[[], str], *, r
     """Return an answer with each call's result; long results are cut to the paragraphs near the request. Blocking.
 
     Args:
-        without_calls: returns the answer if there is nothing to tell of calls.
+        without_calls: returns the answer if there is nothing to report about calls.
         reports_servers: whether servers and tools that are not available are named.
     """
     routing, request = packet.tool_routing, packet.content.original_prompt
@@ -112,7 +112,7 @@ def answer_without_tools(
     """Return the answer to a request for which no tool is used: greetings, or `no_match` with the nearest tools.
 
     Args:
-        reads_words: whether more than typed commands is understood.
+        reads_words: whether the decider understands more than typed commands.
     """
     talk = talk_in(request)
     if talk in TALK_REPLIES:
@@ -138,7 +138,7 @@ def nearest_commands(request: str, catalogue: Catalogue) -> str:
 
 
 def _what_it_can_do(catalogue: Catalogue, hints: SwitchHints, *, reads_words: bool) -> str:
-    """Return what the tools do, with an example, and how to allow more."""
+    """Return the tools' capabilities, with an example, and how to allow more."""
     if not catalogue:
         return f"I am Packetgate: I route requests to tools. No tools are connected: {hints.tools}."
     tools = [catalogue[name] for name in catalogue.interleaved_names]
@@ -157,7 +157,7 @@ def _what_it_can_do(catalogue: Catalogue, hints: SwitchHints, *, reads_words: bo
 
 
 def call_outcome(call: ToolCall, packet: CognitionPacket) -> tuple[str, str]:
-    """Return what became of a call, in words, and its output if it has one; long output is cut. Blocking."""
+    """Return the outcome of a call in words, and its output if it has one; long output is cut. Blocking."""
     request, switch_hints = packet.content.original_prompt, packet.header.switch_hints
     params = ", ".join(f"{name}={shorten(str(value), 80)}" for name, value in call.params.items())
     name, error = f"{call.tool_name} ({params})", (call.result.error if call.result else "") or ""

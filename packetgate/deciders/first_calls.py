@@ -26,7 +26,7 @@ async def doubt_first_call(
     question costs the user more than a wrong local read costs the agent.
 
     Args:
-        call: with its verdict.
+        call: the call with its verdict.
         by_tokens: log odds that the model's token probabilities add.
     """
     settings, verdict = facts.settings, call.verdict or NO_OBJECTION

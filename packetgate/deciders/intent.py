@@ -1,4 +1,4 @@
-"""Decide whether a request needs a tool where that is certain."""
+"""Decide whether a request needs a tool, if that is certain."""
 
 from packetgate.deciders.protocols import IntentDecision, IntentDetector
 from packetgate.state.context import RoutingContext
@@ -14,7 +14,7 @@ _UNSUCCESSFUL = (ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN)
 async def detect_certain_intent(
     packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext, *, rules: IntentDetector | None = None
 ) -> IntentDecision:
-    """Return that no tool is needed if this is certain; otherwise leave the decision to the selection.
+    """Decide that no tool is needed if this is certain; otherwise leave the decision to the selection.
 
     No tool is needed for small talk, without connected tools, or after a complete selection that succeeded.
 

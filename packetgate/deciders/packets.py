@@ -1,4 +1,4 @@
-"""Between the packet and the gate: the facts and the proposal of a packet, and the sections that a proposal changes."""
+"""Convert between packet and gate: the facts and the proposal of a packet, and the sections that a proposal changes."""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ _NOT_AUDITED = frozenset({"call_proposed", CALL_REVIEWED, "question_asked"})
 
 
 def facts_of(packet: CognitionPacket, catalogue: Catalogue, execution: "ExecutionInfo | None" = None) -> Facts:
-    """Return what the gate needs to know of a packet's turn.
+    """Return the gate's facts about a packet's turn.
 
     Args:
         execution: the run; without a run, or without a thread to resume, the user cannot be asked.

@@ -183,7 +183,7 @@ class Deciders:
     selector: ToolSelector
     reviewer: Reviewer
     responder: Responder
-    replies: ReplyReader = field(default_factory=ReplyReader)  # classifies what the user types at a question
+    replies: ReplyReader = field(default_factory=ReplyReader)  # classifies the user's replies to a question
     lite: ModelSource | None = None  # the selecting model; None for reflex
     warm: ModelWarmer | None = None
     model_digest: ModelDigestSource | None = None

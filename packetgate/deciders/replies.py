@@ -111,7 +111,7 @@ def is_request(text: str) -> bool:
 
 
 class ReplyReader:
-    """Classifies messages by their words alone. A subclass may also know what they ask of tools."""
+    """Classifies messages by their words alone. A subclass may also know their requests to tools."""
 
     async def classify(self, text: str, packet: CognitionPacket, catalogue: Catalogue) -> TypedReply:
         """Classify a message, given a packet with an open question."""
@@ -230,5 +230,5 @@ def description_of(spec: ToolSpec) -> str:
 
 
 def neither(problem: str) -> TypedReply:
-    """Return that a message is neither, for this reason."""
+    """Classify a message as neither, for this reason."""
     return TypedReply("neither", problem=problem)

@@ -449,7 +449,7 @@ class Gate:
     async def _with_unfinished_run(self, call: ToolCall, facts: Facts) -> ToolCall:
         """Return a change as waiting if this client's earlier, equal change has no recorded end.
 
-        A question says when an equal change has run: the client may repeat it because it did not get the result.
+        If an equal change has run, a question states its time: the client may repeat a change whose result it missed.
         """
         if not (call.status.awaits_user or call.status is ToolExecutionStatus.APPROVED):
             return call

@@ -25,7 +25,7 @@ ID_LENGTH = 8
 _WITHOUT_USER_WORDS = frozenset({"proxy"})
 """Channels in which an agent calls tools, and the user's words are unknown."""
 OPERATOR_CHANNELS = frozenset({"terminal", "library"})
-"""Channels in which the user is an operator of this installation, whose trust in a tool holds in every channel."""
+"""Channels in which the user is an operator of this installation, whose trust in a tool applies in every channel."""
 
 
 class Grant(Section):

@@ -24,9 +24,9 @@ ENDED = "call_ended"
 READ = "call_read"
 """Event of a read that a client chose and nobody had to approve: its only entry."""
 PAUSED = "call_paused"
-"""Event of a run that the tool interrupted to ask something: the next run goes on with the answer."""
+"""Event of a run that the tool interrupted to ask something: the next run continues with the answer."""
 _MAX_READ_CHARS = 500
-"""Maximum number of output characters in the entry of a client's read."""
+"""Maximum output characters in the entry of a client's read."""
 CALL_REVIEWED = "call_reviewed"
 QUESTION_SHOWN = "question_shown"
 """Event of a question at an interrupt, with the digest of its call: a reply counts only for this digest."""
@@ -50,7 +50,7 @@ class Entry:
     key: str | None = None
     """At most one entry with a key is recorded, whichever process records it."""
     is_durable: bool = False
-    """Whether the entry must be on disk before the call goes on; an entry with a key always must."""
+    """Whether the entry must be on disk before the call continues; entries with a key always must."""
 
 
 def entry_for(

@@ -60,7 +60,7 @@ class _Leaf(NamedTuple):
 
 
 def is_requested(call: ToolCall, words: str) -> bool:
-    """Return whether the user's message is one clause that instructs to make a call, and nothing else.
+    """Return whether the user's message is one clause that asks for a call, and nothing else.
 
     The clause begins with a verb of the action. It states the call's destinations and ids; it need not state a path, a
     default, or a field that the tool's server returned. Each value is stated at most once. Every other word

@@ -122,7 +122,7 @@ def _grant(word: RememberWord, call: ToolCall, question_id: str, facts: Facts) -
 
 
 def _terms(word: RememberWord, call: ToolCall, spec: ToolSpec) -> dict[str, Any]:
-    """Return the fields of a grant that say which arguments the grant covers."""
+    """Return the fields of a grant that define the covered arguments."""
     roles = {name: call.role_of(name) for name in call.params}
     if call.risk is Risk.EXECUTE:
         return {"arguments": {name: literal_pattern(value) for name, value in call.params.items()}}

@@ -15,8 +15,7 @@ from packetgate.tools.text.values import leaves
 from packetgate.tools.text.words import stem_of, words_of
 
 ANSWER = "answer"
-"""Name of the argument that holds the text of an answer. agent-chat-ui cannot respond: it shows a form for
-arguments."""
+"""Name of the argument with the text of an answer. agent-chat-ui cannot respond: it shows a form to edit arguments."""
 _MAX_NAME_CHARS = 80
 
 _STORED: dict[str, str] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))

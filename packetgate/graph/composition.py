@@ -50,7 +50,7 @@ def model_pool(settings: Settings) -> ModelPool:
     """Return the settings' models with the options of `packetgate.toml`. Nothing is loaded yet.
 
     Raises:
-        ModelError: a name is not the name of a model.
+        ModelError: a name does not name a model.
         ConfigError: an option does not exist, or does not accept its value.
     """
     models = _models_table(settings)
@@ -92,8 +92,8 @@ def deciders_for(
     """Return language deciders, or those without a model.
 
     Args:
-        results: has the pictures that models with vision receive.
-        fallback: whether the deciders without a model decide where a model cannot.
+        results: stores the images that models with vision receive.
+        fallback: whether the deciders without a model replace a model that cannot decide.
     """
     lite, prime = partial(_load_model, models, "lite"), partial(_load_model, models, "prime")
     deciders = (

@@ -155,7 +155,7 @@ class DatabaseJournal(Journal):
         return tuple(row.recorded_entry for row in rows)
 
     async def session_of(self, packet_id: str) -> str:
-        """Return the session of the newest packet whose id begins so; empty if there is none."""
+        """Return the session of the newest packet whose id begins with `packet_id`; empty if there is none."""
         end = f"{packet_id}g"  # after all hexadecimal digits
         rows = await self._read("WHERE packet_id >= ? AND packet_id < ? ORDER BY seq DESC LIMIT 1", packet_id, end)
         return rows[0].session_id if rows else ""

@@ -68,7 +68,7 @@ async def _check(connection: "AsyncConnection[Any]") -> None:
 
 
 def is_stale(connection: "AsyncConnection[Any] | Connection[Any]") -> bool:
-    """Whether a connection is closed, or has something to read, as it has after the server has closed it."""
+    """Whether a connection is closed, or has data to read, as after the server has closed it."""
     if connection.closed:
         return True
     readable = poll()

@@ -72,7 +72,7 @@ async def calibration_for(
 ) -> Calibration:
     """Return calibration curves: fitted to the user's answers, otherwise from the model's evaluation.
 
-    Without an answer from the store there are none.
+    If the store does not answer, there are none.
     """
     if store is not None:
         async with _bounded_store_access(packet):

@@ -1,4 +1,4 @@
-"""The graph for LangGraph servers: checks what clients send before it is stored."""
+"""The graph for LangGraph servers: checks client input before it is stored."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -86,7 +86,7 @@ class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
             if turn_input.goto:
                 raise RequestError("goto is not supported: send `messages`, or resume with a reply")
             check_update(turn_input.update)
-            if sections := {*(turn_input.update or ())} - {"messages"}:  # whoever may start runs is no operator
+            if sections := {*(turn_input.update or ())} - {"messages"}:  # who may start runs need not be an operator
                 names = ", ".join(sorted(map(repr, sections)))
                 raise RequestError(f"a command cannot update {names}: send `messages`, or resume with a reply")
             if turn_input.resume is not None or not turn_input.update:

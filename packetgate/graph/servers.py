@@ -1,4 +1,4 @@
-"""Open the servers that the settings name. Neither LangGraph nor a model is imported for it."""
+"""Open the servers that the settings name. This imports neither LangGraph nor a model."""
 
 import asyncio
 from collections.abc import AsyncIterator

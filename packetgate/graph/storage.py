@@ -72,7 +72,7 @@ async def check_database(settings: Settings) -> None:
 
 @contextmanager
 def sqlite_errors(path: Path) -> Iterator[None]:
-    """Turn an error of SQLite into a ConfigError that names the file and the way out."""
+    """Turn an error of SQLite into a ConfigError that names the file and the fix."""
     try:
         yield
     except (OSError, sqlite3.Error) as error:

@@ -15,7 +15,7 @@ _RIGHT = {
     ApprovalOutcome.APPROVED: True,
     **dict.fromkeys((ApprovalOutcome.DENIED, ApprovalOutcome.EDITED, ApprovalOutcome.ANSWERED), False),
 }
-"""Whether the call was right, by the person's decision; any other decision says nothing of the call."""
+"""Whether the call was right, by the person's decision; any other decision says nothing about the call."""
 
 
 async def answered_calls(journal: DatabaseJournal, days: int) -> list[AnsweredCall]:

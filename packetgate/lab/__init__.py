@@ -1,4 +1,4 @@
-"""Measure models, and fit what their confidence means."""
+"""Measure models, and calibrate their confidence."""
 
 from packetgate.plugins import Command
 

@@ -56,7 +56,7 @@ class Case(Section):
     earlier_call: EarlierCall | None = None
 
     def mark_calls(self, calls: Sequence[tuple[str, Mapping[str, JsonValue]]]) -> list[bool]:
-        """Return for each call (tool, arguments) whether it is right. A repeated call is wrong."""
+        """Return, for each call (tool, arguments), whether it is right. A repeated call is wrong."""
         expected, marks = list(self.calls), []
         for tool, params in calls:
             match = next((call for call in expected if call.matches(tool, params)), None)

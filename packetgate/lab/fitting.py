@@ -32,7 +32,7 @@ def fit_curves(answers: Sequence[AnsweredCall]) -> Calibration:
 
 
 def held_out_confidences(answers: Sequence[AnsweredCall]) -> list[tuple[float, bool]]:
-    """Return for each answer whether the call was right, after its confidence by curves that were fitted without it."""
+    """Return, for each answer, its confidence by curves fitted without it, and whether the call was right."""
     parts = [answers[fold::FOLDS] for fold in range(FOLDS)]
     decisions = []
     for part in parts:

@@ -181,7 +181,7 @@ async def save_case_result(store: BaseStore, model_digest: str, result: CaseResu
 
 
 async def save_passport(store: BaseStore, model_digest: str, passport: Passport) -> None:
-    """Store what turns need of a passport: the curves, and a line for `packetgate doctor`."""
+    """Store the parts of a passport that turns need: the curves, and a line for `packetgate doctor`."""
     right = f"{passport.count_cases().right} of {passport.of} cases right, {passport.review_reliability}"
     calibration = Calibration(curves=passport.curves, version=evidence_version(), summary=f"{right}; on {date.today()}")
     await save_calibration(store, calibration, model_digest)

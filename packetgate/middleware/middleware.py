@@ -80,7 +80,7 @@ from packetgate.toolsets.servers.langchain_results import result_of_message
 Handled = ToolMessage | Command[Any]
 Modelled = ModelResponse[Any] | ExtendedModelResponse[Any]
 MAX_SOURCES = 20
-"""Maximum number of earlier calls to whose outputs a call's values are traced."""
+"""Maximum earlier calls to whose outputs a call's values are traced."""
 UNSEEN_TOOL = "; if a middleware adds this tool to requests, the program must list it before PacketgateMiddleware"
 """Added to the refusal of an unknown tool: a middleware sees only the tools that earlier middlewares add."""
 

@@ -89,8 +89,7 @@ class ToolList:
         return MORE_TOOLS if may_grow and isinstance(request.messages[-1], HumanMessage) else 0
 
     def with_list(self, request: ModelRequest[Any], best: Sequence[str]) -> tuple[ModelRequest[Any], list[str]]:
-        """Return the request with the tools on the model's list, including the `best`, and the names new on the
-        list."""
+        """Return the request with the tools on the model's list, including the `best`, and the new names on it."""
         if not self._selects(request):
             return request, []
         tools = {tool.name: tool for tool in request.tools if isinstance(tool, BaseTool)}
@@ -230,7 +229,7 @@ def definition_of(tool: BaseTool) -> dict[str, Any]:
 
 
 def _added_spec(definition: Mapping[str, Any]) -> ToolSpec:
-    """Return a tool that was not given to the middleware: its hints are not believed."""
+    """Return a tool that was not given to the middleware: its hints are not trusted."""
     from mcp_types import Tool  # slow to load
 
     return defined_tool_spec(SERVER, Tool.model_validate(definition), trusted=False)

@@ -67,7 +67,7 @@ class _AnswerFilter:
 
 
 class _TextStreamer(BaseChatModel):
-    """A chat model without a model: LangGraph streams what `texts` yields."""
+    """A chat model without a model: LangGraph streams the texts that `texts` yields."""
 
     texts: Callable[[], AsyncIterator[str]]
     pieces: list[AIMessage]
@@ -96,7 +96,7 @@ class _TextStreamer(BaseChatModel):
 async def _stream_texts(
     chat: Runnable[Any, Any], texts: Callable[[], AsyncIterator[str]], pieces: list[AIMessage]
 ) -> AIMessage:
-    """Stream texts in place of what `chat` writes, and return the message."""
+    """Stream texts in place of the output of `chat`, and return the message."""
     config: RunnableConfig = {"callbacks": _callbacks(of_streams=True), "run_name": chat.get_name()}
     return await _TextStreamer(texts=texts, pieces=pieces, cache=False).ainvoke([], config)
 
@@ -124,7 +124,7 @@ async def complete(
 ) -> ModelAnswer:
     """Return a text answer, and stream it without markup.
 
-    If the model did not receive the pictures, the last line of the answer says so.
+    If the model did not receive the images, the last line of the answer says so.
 
     Args:
         user_words: text of the user. Links to addresses in this text stay active. If the text asks for JSON, JSON stays

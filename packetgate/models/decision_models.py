@@ -21,7 +21,7 @@ _CONTENT = {"url", "base64", "data", "file_id", "id", "image_url", "input_audio"
 async def ask_decision_model(
     model: BaseDecisionModel, state: str, questions: Mapping[str, Question]
 ) -> tuple[ClassifierResponse, TokenUsage]:
-    """Return a decision model's validated answers and the tokens that they took.
+    """Return a decision model's validated answers and their token usage.
 
     Raise DecisionError if the model cannot be asked, raises an error, or returns an unreadable answer.
     """
@@ -36,7 +36,7 @@ async def ask_decision_model(
 def state_text(state: State | JsonValue) -> str:
     """Return a state as text: a text unchanged, anything else as JSON, with messages as role and content.
 
-    Raise RequestError if the state contains a picture, another file, or a value that JSON cannot represent.
+    Raise RequestError if the state contains an image, another file, or a value that JSON cannot represent.
     """
     if isinstance(state, str):
         return storable(state)

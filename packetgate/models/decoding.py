@@ -1,4 +1,4 @@
-"""Read the tool calls in a model's output, without thoughts and made-up tool results.
+"""Parse the tool calls in a model's output, without thoughts and invented tool results.
 
 A complete call needs no end mark, because servers often cut it off as a stop word. A call ends where its JSON ends, not
 at the next mark, because strings may contain marks.
@@ -57,7 +57,7 @@ ECHOES = (
     Frame("<|header_start|>", "<|header_end|>"),  # Llama 4
     Frame("<|start_header_id|>", "<|end_header_id|>"),  # Llama 3
 )
-"""Tool results and turn headers that a model makes up."""
+"""Tool results and turn headers that a model invents."""
 
 CHANNEL = r"<\|(?:start|channel)\|>"
 """gpt-oss: begins a header, which `<|message|>` ends. `analysis` marks a thought, `to=` a call."""
@@ -118,12 +118,12 @@ def calls_in(text: str, *, if_clear: bool = False) -> tuple[WrittenCall, ...]:
 
 
 def unread_problem(text: str) -> str:
-    """Return why the last JSON or call in a text that cannot be read is unreadable; empty if all can be read."""
+    """Return why the last unparsable JSON or call in a text cannot be parsed; empty if there is none."""
     return next((one.problem for one in reversed(read_answer(text)) if one.problem), "")
 
 
 def names_unread_call(text: str, names: Iterable[str]) -> bool:
-    """Return whether a text contains JSON that cannot be read, and one of these tools' names in quotes."""
+    """Return whether a text contains JSON that cannot be parsed, and one of these tools' names in quotes."""
     return any(one.value is None for one in read_answer(text)) and any(f'"{name}"' in text for name in names)
 
 
@@ -142,7 +142,7 @@ def begins_call(text: str) -> bool | None:
 def _call_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the `name` and the `arguments` of an object, under any of the known key names.
 
-    Arguments in a string are decoded; null and the empty string mean none.
+    Arguments in a string are decoded; null and the empty string mean no arguments.
 
     Raise ValueError if a field has two different values, the string is not a JSON object, unknown keys may be
     arguments, or the object defines a tool.
@@ -362,8 +362,8 @@ _PARAMETER = re.compile(
 def _body(text: str, at: int) -> JsonReading | None:
     """Read calls at a position; None if there are none.
 
-    The value is a tuple of calls, which is empty if the calls cannot be read, or a dict that is not a call. A negative
-    end means that the end is unknown.
+    The value is a tuple of calls, which is empty if the calls cannot be parsed, or a dict that is not a call. A
+    negative end means that the end is unknown.
     """
     if found := _TAGGED.match(text, at):
         if not text.startswith("{", found.end()):

@@ -9,7 +9,7 @@ from packetgate.prompts.rendering import load_prompts
 ONLY_ECHOES = "I have no answer: the model only repeated its instructions."
 """The answer to the user if the model's answer was only sentences of the prompt."""
 _LEAST_WORDS = 5
-"""Shortest sentence that is an echo."""
+"""Shortest sentence that counts as an echo, in words."""
 _CLAUSE_END = re.compile(r"[.!?:;]+(?=\s)\s*|\n+")
 _WORD = re.compile(r"[^\W_]+")
 _PLACEHOLDER = re.compile(r"\$\w+|\$\{\w+\}")
@@ -22,7 +22,7 @@ def without_echoes(text: str, known: Iterable[str]) -> str:
 
 
 class EchoFilter:
-    """Removes sentences of the prompts from a streamed answer, unless the user's words or a result have them too.
+    """Removes sentences of the prompts from a streamed answer, unless the user's words or a result contain them.
 
     Holds text back only while it may be such a sentence. A sentence also ends at a colon, a semicolon or a line break.
     """
@@ -32,7 +32,7 @@ class EchoFilter:
         self.has_text = False
         self._known = [*known]
         self._held = ""
-        self._diverged = False  # whether the current sentence is none of the prompts
+        self._diverged = False  # whether the current sentence is not from the prompts
 
     def feed(self, text: str) -> str:
         """Return the text that can be shown now."""

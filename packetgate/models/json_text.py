@@ -1,4 +1,4 @@
-"""Read one JSON object or list at a position of a longer text."""
+"""Parse one JSON object or list at a position of a longer text."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any
 from packetgate.tools.text.strict_json import strict_json
 
 _MAX_DEPTH = 100
-"""Deepest nesting that is read: pydantic and the checkpoint's encoding fail at 255."""
+"""Deepest nesting that is parsed: pydantic and the checkpoint's encoding fail at 255."""
 
 _TAG = r"(?:\w{1,12}[:_])?(?:think|thinking|thought|reasoning)(?::\w{1,16})?"
 THOUGHT_BEGIN = rf"<{_TAG}>|\[THINK\]|\u25c1think\u25b7|<\|channel>"
@@ -67,7 +67,7 @@ def whole_json(text: str) -> Any:
 
 
 def _extent(text: str, at: int) -> tuple[int, str]:
-    """Return the end of the value at a position, and why the value cannot be read."""
+    """Return the end of the value at a position, and why the value cannot be parsed."""
     depth = nesting = deepest = 0
     opening = text[at]
     for token in _TOKENS.finditer(text, at):

@@ -1,4 +1,4 @@
-"""Kinds of models, and the parsing of model names. Each kind registers its prefixes, and nothing imports it."""
+"""Kinds of models, and the parsing of model names. Each kind registers its prefixes, and no module imports it."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ class ModelSetup:
     description: str
     options: ModelOptions
     place: Any = None
-    """The place of the model, in the words of its kind."""
+    """The place of the model, in a form that its kind defines."""
     is_hosted: bool = False
     """Whether another company runs the model: `packetgate init` sends it nothing."""
 
@@ -87,7 +87,7 @@ class ModelKind(Protocol):
 
 @cache
 def known_kinds() -> dict[str, ModelKind]:
-    """Return the kinds of the installed plug-ins, of which OpenAI and llama.cpp are two, by prefix."""
+    """Return the kinds of the installed plug-ins, including OpenAI and llama.cpp, by prefix."""
     return {prefix: kind for kind in installed().parts("model_kinds") for prefix in kind.prefixes}
 
 

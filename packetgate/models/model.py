@@ -1,4 +1,4 @@
-"""The seam to chat models: messages and tools in; calls and text out.
+"""The interface to chat models: messages and tools in; calls and text out.
 
 Every answer has its token usage and, if the model returns them, token probabilities. All functions that send
 requests raise `DecisionError` if a request fails.
@@ -43,7 +43,7 @@ _SPEED_PROMPT = f"Numbers: {list(range(100, 160))}.\nWrite the first thirty of t
 _TOOL_TOKEN_LIMITS = ((250, 600), (1_000, 2_000))
 """For models in this process: (prompt tokens per second, largest number of tool tokens below this speed)."""
 PICTURES_REFUSED = "pictures_refused"
-"""Key of `response_metadata` for why the server refused pictures; it then received their descriptions."""
+"""Key of `response_metadata` for why the server refused images; it then received their descriptions."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class OfferedTool:
     prompt_schema: Schema | None = None
     """A shorter schema for the prompt, if `parameters` are enforced or validated otherwise; None: the same schema."""
     acts: bool = True
-    """False for a tool that only asks or shows: a required call is of another tool, where a grammar can enforce it."""
+    """False for a tool that only asks or shows: with a grammar, a required call is of another tool."""
 
     @property
     def openai_format(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class ModelAnswer:
     """A model's answer before validation: text and tool calls."""
 
     text: str
-    """The text as the model wrote it. Beside the calls of a model in this process it is empty."""
+    """The text as the model wrote it. It is empty if a model in this process made calls."""
     usage: TokenUsage
     cut_off: bool = False
     calls: tuple[WrittenCall, ...] = ()
@@ -90,7 +90,7 @@ class ModelAnswer:
     message_id: str | None = None
     """The id of the streamed message."""
     problem: str = ""
-    """Why the server refused pictures; empty if it did not."""
+    """Why the server refused images; empty if it did not."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Model:
         """Use a chat model, also one that LangChain's `with_fallbacks`, `with_retry`, `bind` or `with_config` wraps.
 
         Raises:
-            InputError: `chat` is something else, or has tools bound already.
+            InputError: `chat` is not a chat model, or already has bound tools.
         """
         self._chats = chat_models_in(chat)
         if not all(isinstance(one, BaseChatModel) or _is_configurable_model(one) for one in self._chats):
@@ -145,7 +145,7 @@ class Model:
 
     @property
     def uses_tool_calling(self) -> bool:
-        """Whether to use tool calling; otherwise, words describe the tools, and calls are read from the text."""
+        """Whether to use tool calling; otherwise, words describe the tools, and calls are parsed from the text."""
         unable = BaseChatModel.bind_tools
         is_able = all(getattr(type(one), "bind_tools", None) is not unable for one in self._chats)
         return self.options.native_tools is not False and is_able and not self._refuses_tools
@@ -230,7 +230,7 @@ class Model:
         must_call: bool = False,
         caller: ChatCaller | None = None,
     ) -> ModelAnswer:
-        """Ask once for calls of these tools or for text, by tool calling, else with the tools in the system message.
+        """Ask once for calls of these tools or for text, by tool calling, or with the tools in the system message.
 
         Args:
             max_calls: limit of calls in one answer, where the server can enforce it.
@@ -254,9 +254,9 @@ class Model:
     def read_calls(self, answer: AIMessage, tools: Sequence[OfferedTool]) -> ModelAnswer:
         """Return the calls and text of an answer.
 
-        Calls in the text are also read. JSON that names a tool that is not offered may be an example: it is a call only
-        between the marks of a call's syntax, or as the whole text. Once the server has returned calls separately from
-        the text, the same applies to offered tools, and calls of other tools are not parsed from the text.
+        Calls in the text are also parsed. JSON that names a tool that is not offered may be an example: it is a call
+        only between the marks of a call's syntax, or as the whole text. Once the server has returned calls separately
+        from the text, the same applies to offered tools, and calls of other tools are not parsed from the text.
         Probabilities are read from `logprobs` in the form of OpenAI's API.
         """
         text = answer.text
@@ -283,7 +283,7 @@ class Model:
 
 
 def _read_call(name: str, arguments: str) -> WrittenCall:
-    """Return a call whose arguments LangChain could not read."""
+    """Return a call whose arguments LangChain could not parse."""
     try:
         return WrittenCall(name, read_arguments(arguments))
     except ValueError:

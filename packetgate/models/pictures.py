@@ -1,4 +1,4 @@
-"""Pictures in messages, and their descriptions for models that do not accept images."""
+"""Images in messages, and their descriptions for models that do not accept images."""
 
 import base64
 from collections.abc import Iterator, Sequence
@@ -12,19 +12,19 @@ from packetgate.prompts.rendering import render
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture for a model."""
+    """An image for a model."""
 
     description: str
-    """The description of the picture."""
+    """The description of the image."""
     mime_type: str
     data: bytes | None
-    """The content; None: the picture cannot be sent."""
+    """The content; None: the image cannot be sent."""
     name: str = ""
-    """The file name of an attachment; empty for a picture that a tool returned."""
+    """The file name of an attachment; empty for an image that a tool returned."""
 
 
 def with_pictures(text: str, pictures: Sequence[Picture]) -> HumanMessage:
-    """Return a user's message with pictures after its text."""
+    """Return a user's message with images after its text."""
     if not pictures:
         return HumanMessage(text)
     parts: list[Any] = [{"type": "text", "text": text}]
@@ -40,12 +40,12 @@ def with_pictures(text: str, pictures: Sequence[Picture]) -> HumanMessage:
 
 
 def without_pictures(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return messages with each picture replaced by its description."""
+    """Return messages with each image replaced by its description."""
     return [HumanMessage("\n".join(_words(one.content))) if _has_parts(one) else one for one in messages]
 
 
 def picture_names(messages: Sequence[BaseMessage]) -> list[str]:
-    """Return the name of each picture in messages; empty for a picture that a tool returned."""
+    """Return the name of each image in messages; empty for an image that a tool returned."""
     parts = [part for one in messages if not isinstance(one.content, str) for part in one.content]
     return [part["extras"]["name"] for part in parts if _is_picture(part)]
 

@@ -37,7 +37,7 @@ def with_tools_in_words(
     chat = as_chat(messages)
     for one, message in zip(chat, messages, strict=True):
         if isinstance(message, HumanMessage):
-            one["content"] = message.content  # pictures keep their descriptions
+            one["content"] = message.content  # images keep their descriptions
     needed = [{"role": "user", "content": render("call_needed")}] if must_call else []
     return merge_message_runs(convert_to_messages([*as_plain_messages(chat, tools), *needed]))
 

@@ -60,7 +60,7 @@ class ModelPool:
             self._reviewer, names["prime"] = _RoleModel(names["prime"], "prime", given), REFLEX
         real: list[Role] = [role for role, one in names.items() if one != REFLEX]
         self.given: dict[Role, _Given] = {}
-        """By role, the configured options with the place where each is set."""
+        """The configured options by role, each with the place that sets it."""
         self._models: dict[Role, _RoleModel] = {}
         for role in names:
             player = real[0] if len(real) == 1 else role

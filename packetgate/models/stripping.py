@@ -131,14 +131,14 @@ class MarkupFilter:
     Code in backticks is shown. An answer that is only a call is not shown, unless the request asks for JSON or a
     call. The filter holds back the possible beginning of a mark or of code, and white space until text follows.
 
-    Some chat templates open the thought. Then the text has only the end mark, and `text` leaves out what is before it.
+    Some chat templates open the thought. Then the text has only the end mark, and `text` omits the text before it.
     """
 
     def __init__(self, request: str = "") -> None:
         self.violations = 0
         """Number of removed pieces."""
         self.removed_blocks = 0
-        """Number of removed pieces with an end mark that are no thoughts: calls, and made-up results."""
+        """Number of removed pieces with an end mark that are not thoughts: calls, and invented results."""
         self._call_requested = bool(_CALL_REQUEST.search(request))
         self._unread = ""
         self._released: list[str] = []

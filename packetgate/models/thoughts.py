@@ -33,7 +33,7 @@ class Thoughts:
 
     @property
     def token_limit(self) -> int:
-        """The most tokens of thoughts before an answer; 0 if the model does not think."""
+        """The maximum number of thought tokens before an answer; 0 if the model does not think."""
         return self.budget if self.budget is not None else 0 if self.thinks is False else DEFAULT_TOKEN_LIMIT
 
     def record(self, tokens: int) -> None:

@@ -43,7 +43,7 @@ class _Token(_Alternative):
     top_logprobs: list[_Alternative] = []
 
     def listed(self) -> list[tuple[str, float]]:
-        """Return (text, probability) of the listed tokens, among them this one."""
+        """Return (text, probability) of the listed tokens, including this one."""
         listed = [(one.text, one.probability) for one in self.top_logprobs]
         return listed if self.text in dict(listed) else [*listed, (self.text, self.probability)]
 
@@ -88,7 +88,7 @@ def word_probabilities(answer: AIMessage, words: Sequence[str]) -> dict[str, flo
 
 
 def begun_word(text: str, words: Sequence[str]) -> str | None:
-    """Return the only word that a text begins with, or that begins with the text; in any case if none is exact."""
+    """Return the only word that a text begins with, or that begins with the text; ignore case if none is exact."""
     text = text.strip().lstrip(_QUOTES)
     for fold in (str, str.casefold):
         begun = [word for word in words if _is_begun(fold(word), fold(text))]

@@ -211,7 +211,7 @@ _errors: ContextVar[list[str] | None] = ContextVar("errors", default=None)
 
 @contextmanager
 def collect_requests() -> Iterator[list[str]]:
-    """Collect the error of each request of the block and of its tasks; empty text for a request without an error."""
+    """Collect the error of each request of the block and its tasks; an empty string for a request without an error."""
     errors: list[str] = []
     token = _errors.set(errors)
     try:

@@ -23,7 +23,7 @@ _STAGE = "build_palette"
 RECENT_MESSAGES = 4
 
 LearnedSource = Callable[[CognitionPacket, BaseStore | None], Awaitable[LearnedUses | None]]
-"""Returns what the ranking learned from the user's confirmed calls."""
+"""Returns the uses that the ranking learned from the user's confirmed calls."""
 
 
 async def build_palette(
@@ -63,7 +63,7 @@ async def build_palette(
         text=text,
     )
     palette = await asyncio.to_thread(whole_palette, request, catalogue)
-    if palette is None:  # only a choice needs what was learned
+    if palette is None:  # only a choice needs learned uses
         request = replace(request, learned=await learned(packet, runtime.store) if learned else None)
         palette = await asyncio.to_thread(ranked_palette, request, catalogue)
     servers = toolbox.health()

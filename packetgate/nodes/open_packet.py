@@ -32,7 +32,7 @@ from packetgate.tools.catalogue.toolbox import Toolbox
 _STAGE = "open_packet"
 LINEAGE = 20
 PICTURE_TURNS, MAX_PICTURES = 3, 4
-"""Number of turns in which a model receives an attached picture, and maximum number of such pictures."""
+"""Number of turns in which a model receives an attached image, and maximum number of such images."""
 
 
 async def open_packet(

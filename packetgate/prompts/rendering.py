@@ -16,7 +16,7 @@ def render(name: str, **fields: str) -> str:
 
 
 def load_prompts() -> list[str]:
-    """Return all templates. Afterwards `render` reads no file, as on an event loop it must not."""
+    """Return all templates. Afterwards `render` reads no file, which would block an event loop."""
     names = [file.name for file in files(__package__).iterdir()]
     return [_template(name.removesuffix(".md")).template for name in names if name.endswith(".md")]
 

@@ -24,7 +24,7 @@ BY_WORDS = 48
 """Least number of candidates by words, if that many tools match."""
 MAX_SENTENCES = 4
 ENCODED_CHARS = 2_000
-"""Most characters of a request that the encoder reads."""
+"""Maximum characters of a request that the encoder reads."""
 CACHED_ENTRIES = 8_192
 
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")

@@ -68,7 +68,7 @@ class PaletteRequest:
     missed: Sequence[str] = ()
     """Selected tools that were not on the last palette."""
     seen: Collection[str] = ()
-    """The last palette, if none of its tools fits; tools that are not on that palette come first."""
+    """The last palette, if none of its tools fits; other tools come first."""
     guarded: bool = False
     """Whether a tool's output was read: then `described` and `missed` tools must fit the user's words."""
     tokens: TokenCounter = ESTIMATE
@@ -95,7 +95,7 @@ class Palette:
 def choose_palette(request: PaletteRequest, catalogue: Catalogue) -> Palette:
     """Return a palette of at most `size` tools within the token budget; at least one if the catalogue has tools.
 
-    A catalogue that fits is shown whole.
+    A catalogue that fits is shown completely.
     """
     return whole_palette(request, catalogue) or ranked_palette(request, catalogue)
 
@@ -147,7 +147,7 @@ def recent_after(recent: Sequence[str], used: Iterable[str]) -> tuple[str, ...]:
 def _ranked_hits(
     request: PaletteRequest, catalogue: Catalogue, subject: Subject
 ) -> tuple[list[Ranked], Mapping[str, float]]:
-    """Return tools ranked by the request's words, else by the session's subject, and the support of earlier uses."""
+    """Return tools ranked by the request's words or the session's subject, and the support of earlier uses."""
     earlier = " ".join(request.subject)
     for words in (request.words, earlier) if subject.is_known or not earlier else (earlier,):
         hits = ranking_of(catalogue).rank(words, limit=2 * request.size)  # more than fit, for a wider palette
@@ -238,7 +238,7 @@ class _TokenBudget:
 
     def show_whole_catalogue(self) -> bool:
         """Show all tools in full if they fit, and return whether they do."""
-        before = self._request.offered  # a session that began with a choice goes on with it
+        before = self._request.offered  # a session that began with a choice continues with it
         if len(self._catalogue) > self._request.size or (before and self._catalogue.keys() - {*before}):
             return False
         total = 0

@@ -35,7 +35,7 @@ WEIGHT = 1.0
 """Support by an identical request, as a multiple of the best score. A higher weight ranks used tools above similar
 unused tools."""
 MAX_ADDED_TOOLS = 6
-"""Most tools that earlier uses add to a ranking."""
+"""Maximum tools that earlier uses add to a ranking."""
 
 
 class ConfirmedUse(Section):

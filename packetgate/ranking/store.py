@@ -99,5 +99,5 @@ async def delete_uses(store: "BaseStore", name: str | None = None, session: str 
 
 
 def _user_key(header: Header) -> str:
-    """Return the key under which a turn stores uses: the person on the connector, or else the session."""
+    """Return the key under which a turn stores uses: the person on the connector, or the session."""
     return f"{header.origin}:{header.person}" if header.person else f"session:{header.session_id}"

@@ -1,4 +1,4 @@
-"""Answer a turn of `reflex`: results unchanged, and why no tool was used."""
+"""Answer a turn of `reflex`: the unchanged results, or the reason why no tool was used."""
 
 import asyncio
 

@@ -1,7 +1,7 @@
-"""Read which arguments of a call a message changes, as in `no, to b.txt`, `I meant 99, not 95` or `and in Berlin?`.
+"""Find the arguments of a call that a message changes, as in `no, to b.txt`, `I meant 99, not 95` or `and in Berlin?`.
 
-A value changes the argument that has a value of the same kind. If several arguments have one, the message must say
-which: by the argument's name, by its old value, or by the word before the value. Otherwise the change is unclear.
+A value changes the argument that has a value of the same kind. If several arguments have such a value, the message must
+say which: by the argument's name, by its old value, or by the word before the value. Otherwise the change is unclear.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ _CUES = frozenset("to with from in into on onto at for as by of about near under
 _COPULAS = frozenset("is be are was to as".split())
 _BESIDE = ALL_WORDS | POLITE_WORDS | LIMITING_WORDS | CORRECTING_WORDS
 _NO_VALUES = STOP_WORDS | EDGES | SMALL_TALK | KNOWN_VERBS | _BESIDE | {"one", "ones", "never", "mind"}
-"""Words that alone are no value."""
+"""Words that alone are not a value."""
 _QUOTES: list[set[str]] = [{'"'}, {"'"}, {"`"}]
 _OPENING_QUOTES = "\"'`“„«»「『"
 _SURE_CHOICE = 0.9  # agreement of a text with a choice of an enum
@@ -66,7 +66,7 @@ def read_change(message: str, spec: ToolSpec, params: Mapping[str, Any], request
 
     Args:
         params: the arguments of the call.
-        request: what the call was made for.
+        request: the request that the call was made for.
     """
     parameters = {one.name: one for one in parameters_of(spec) if len(one.path) == 1}
     if pairs := {name: value for name, value in key_values(message).items() if name in parameters}:

@@ -49,7 +49,7 @@ MIN_ARGUMENTS = {Risk.READ: 0.45, Risk.WRITE: 0.45, Risk.EXECUTE: 0.7}
 MIN_OFFERED = 0.5
 """Least probability of a change that is offered although it leaves out words."""
 MAX_NEAREST = 3
-"""Most calls that are offered."""
+"""Maximum offered calls."""
 _ALL = frozenset("all any each every everything whole".split())
 """Words that a read satisfies without an argument: it returns everything."""
 _LIMITS = _ALL | frozenset(
@@ -67,7 +67,7 @@ _VALUES = frozenset("quoted code url email path number date time".split())
 def decide(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
     """Return calls that account for each word of the current step; otherwise none, with the nearest calls. Blocking.
 
-    Before the first step, the other steps are read too, so that no request is carried out by half.
+    Before the first step, the other steps are read too, so that no request is carried out only in part.
     """
     selection = select(packet, catalogue)
     if packet.content.clarifications or selection.confidence_source is not ConfidenceSource.CALIBRATED:
@@ -90,7 +90,7 @@ def decide(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
 
 
 def _doubts_about(part: str, fits: Sequence[Fit]) -> Iterator[str]:
-    """Yield the reasons why the best call for a part of a request may not be what the user means."""
+    """Yield the reasons why the user may not mean the best call for a part of a request."""
     if not fits or probability_of_any(fits) < MIN_TOOL_PROBABILITY:
         yield "no tool matches it"
         return
@@ -115,7 +115,7 @@ def _doubts_about(part: str, fits: Sequence[Fit]) -> Iterator[str]:
 
 
 def _call_probability(part: str, fit: Fit) -> float:
-    """Return the probability that a tool and its first arguments are what the part of a request means."""
+    """Return the probability that a part of a request means a tool and its first arguments."""
     filling = fit.fillings[0]
     log = log_probability(argument_probabilities(filling.params, filling))
     signals = fit.call_signals(log, len(filling.params), len(unused_values(part, fit.fillings)))
@@ -154,7 +154,7 @@ def _exists(name: str, params: Mapping[str, Any], spec: ToolSpec) -> bool:
 def _nearest_calls(part: str, fits: Sequence[Fit]) -> Iterator[Alternative]:
     """Yield the calls that may be meant: complete ones first, then those that leave out fewer words.
 
-    A change that leaves out words is among them only if it is likelier than not, and no clause of these words contains
+    A change that leaves out words is included only if it is likelier than not, and no clause of these words contains
     an argument.
     """
     left_out = {fit.spec.name: _left_out(part, fit.spec, fit.fillings) for fit in fits}
@@ -177,7 +177,7 @@ def _may_be_offered(part: str, fit: Fit, left_out: Sequence[Token]) -> bool:
 
 
 def words_left_out(text: str, spec: ToolSpec, fillings: Sequence[Filling]) -> list[str]:
-    """Return the words of a part of a request that carry meaning and that no call of these accounts for, in order."""
+    """Return, in order, the meaningful words of a part of a request that none of these calls accounts for."""
     return [token.text for token in _left_out(text, spec, fillings)]
 
 

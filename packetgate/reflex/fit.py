@@ -127,7 +127,7 @@ def best_fits(text: str, catalogue: Catalogue, now: datetime, also: str = "") ->
     """Return the likeliest tools for a part of a request, best first. Blocking.
 
     Args:
-        also: the name of a tool that is always among them.
+        also: the name of a tool that is always included.
     """
     ranked = ranking_of(catalogue).rank(text, limit=_CANDIDATES)
     hits = {hit.name: (place, hit) for place, hit in enumerate(ranked)}

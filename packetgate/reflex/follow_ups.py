@@ -56,7 +56,7 @@ _ORDINAL = re.compile(
 )
 _UNSAFE, _SEPARATOR = re.compile(r'["\u201c-\u201f\x00-\x1f\x7f-\x9f\u2028\u2029]'), re.compile(r"[\s;,]")
 _FROM_TO = frozenset("copy cp move mv rename compare diff duplicate".split())
-"""Verbs with two paths: beside another path, `it` is the first one."""
+"""Verbs with two paths: next to another path, `it` is the first."""
 _AGAIN = frozenset("again repeat once more rerun retry".split())
 _BESIDE_AGAIN = frozenset("do it that this please now try run the same thing me and time one".split())
 _MAX_NAME_CHARS = 100
@@ -77,12 +77,12 @@ class PreviousTurn(NamedTuple):
 
 
 class ReadRequest(NamedTuple):
-    """A turn's request, with what the user wrote after it."""
+    """A turn's request, with the user's later words."""
 
     text: str
     """The request, completed and corrected."""
     answers: tuple[str, ...]
-    """What the user wrote later and `text` does not contain."""
+    """Later words of the user that `text` does not contain."""
     changed: Mapping[str, Any]
     """The arguments that the user's last words change in the last call, with their new values."""
 
@@ -105,7 +105,7 @@ def read_request(packet: CognitionPacket, catalogue: Catalogue) -> ReadRequest:
 
 
 def current_step(packet: CognitionPacket, catalogue: Catalogue) -> str:
-    """Return the current step of the request; the whole request if it only says what not to do. Blocking."""
+    """Return the current step of the request; the whole request if it only forbids something. Blocking."""
     request = read_request(packet, catalogue).text
     steps = steps_in(request) or [request]
     return steps[min(packet.routing.step, len(steps) - 1)]
@@ -173,7 +173,7 @@ def _replaced(request: str, match: re.Match[str], text: str) -> str:
 
 
 def _with_change(request: str, previous: PreviousTurn, now: datetime) -> str:
-    """Return the previous request with what this one states differently; empty if it states something else."""
+    """Return the previous request with the changes of this one; empty if this one states something else."""
     lead = _LEAD.match(request)
     rest = request[lead.end() :].strip() if lead else after_verdict(request)
     words = unquoted_words(rest)

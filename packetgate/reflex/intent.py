@@ -18,7 +18,7 @@ from packetgate.tools.text.reading import access_of, parts_in, talk_in
 
 
 async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-    """Return whether the next step needs a tool. After a step that failed, no other step follows."""
+    """Return whether the next step needs a tool. No step follows a failed step."""
     if packet.tool_routing is None and undo_in_words(packet.content.original_prompt):
         return intent_decision(True, packet.content.original_prompt, Access.WRITE, ONLY_UNDO)
     catalogue = toolbox.last_catalogue  # later passes start no server again

@@ -41,7 +41,7 @@ class ReflexAdviser:
         return [{fit.spec.name: fit.probability for fit in fits} for fits in parts]
 
     def score(self, calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue) -> Sequence[Score]:
-        """Return the evidence for each call, from the request and from what would be proposed."""
+        """Return the evidence for each call, from the request and from the calls that it would propose."""
         from packetgate.reflex.scoring import scores_of  # numpy is slow to load
 
         return scores_of(calls, packet, catalogue, self.propose(packet, catalogue))

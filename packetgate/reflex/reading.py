@@ -1,4 +1,4 @@
-"""Split a request into steps without the parts that forbid something, and find what else its words mean."""
+"""Split a request into steps without the parts that forbid something, and find other meanings of its words."""
 
 import re
 from itertools import pairwise
@@ -42,14 +42,14 @@ _UNDO_WORDS = re.compile(
 def steps_in(request: str) -> list[str]:
     """Return the steps of a request, split at `then`, `;` and numbered items. Parts that forbid something are left out.
 
-    The list is empty if the request only says what not to do.
+    The list is empty if the request only forbids something.
     """
     steps = [step.strip() for step in _split_outside_quotes(_STEP, request) if step.strip()] or [request.strip()]
     return [wanted for step in steps if (wanted := _without_forbidden(step)) or not step]
 
 
 def forbids_something(request: str) -> bool:
-    """Return whether a part of a request says what not to do."""
+    """Return whether a part of a request forbids something."""
     return any(_without_forbidden(step) != step.strip() for step in _split_outside_quotes(_STEP, request))
 
 

@@ -80,7 +80,7 @@ class ReflexReplyReader(ReplyReader):
         is_found = parameter in found and (not narrow or named.has_target or "@" in text)
         if requests:
             return request if fits_other_tool or not is_found else reply
-        if asks and (not is_found or value == text):  # a whole question is no value
+        if asks and (not is_found or value == text):  # a whole question is not a value
             return request
         if narrow and not is_found and not named.has_target:
             return request if fits_other_tool or verbs_in(text) else no_value

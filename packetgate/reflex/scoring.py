@@ -1,4 +1,4 @@
-"""Give evidence for any call, from the request and from what `reflex` would select."""
+"""Give evidence for any call, from the request and from the calls that `reflex` would select."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

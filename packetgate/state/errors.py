@@ -7,7 +7,7 @@ from packetgate.state.codes import Code
 
 
 class PacketgateError(Exception):
-    """Base of all errors; the message names the cause and what to do.
+    """Base of all errors; the message names the cause and the fix.
 
     `code` is stable: programs and tests read the code, not the message. Each class has a default code. A `raise` may
     give a more specific code.
@@ -129,14 +129,14 @@ class SessionRefusedError(ServerError):
 
 
 class LostCallError(ServerError):
-    """The call was sent, but no answer arrived: the call may or may not have run."""
+    """The call was sent, but no answer arrived: the call may have run."""
 
     code = Code.NO_ANSWER
     error_type = ErrorType.NO_ANSWER
 
 
 class TimedOutCallError(LostCallError):
-    """The call was sent, but no answer arrived in time: the call may or may not have run."""
+    """The call was sent, but no answer arrived in time: the call may have run."""
 
     code = Code.CALL_TIMED_OUT
     error_type = ErrorType.TIMEOUT

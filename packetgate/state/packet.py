@@ -183,8 +183,7 @@ class CognitionPacket(BaseModel):
 
     @property
     def parked_for_new_turn(self) -> tuple[ParkedTurn, ...]:
-        """The parked turns for the next turn. They include this turn if its question is open and not only about
-        reads."""
+        """The parked turns for the next turn, including this turn if its question is open and not only about reads."""
         question = self.governance.question
         if question is None or question.has_expired or self.asks_about_reads:
             return self.parked_turns

@@ -29,8 +29,7 @@ def allow_checkpoint_types(types: Iterable[tuple[str, str]]) -> None:
 
 
 def is_nested(configurable: Mapping[str, Any]) -> bool:
-    """Whether LangGraph runs a graph as a node of another graph. LangGraph marks this with a function, which no client
-    can send."""
+    """Whether LangGraph runs a graph as a node of another graph. Its mark is a function, which no client can send."""
     return callable(configurable.get("__pregel_read"))
 
 
@@ -62,8 +61,7 @@ def environment_state() -> tuple[Any, ...]:
 
 
 def log_level_of(session: Any) -> Any:
-    """Return the least severe level that an MCP client asked for with `logging/setLevel`; None if the client did not
-    ask."""
+    """Return the least severe level that an MCP client asked for with `logging/setLevel`; None if it set none."""
     from fastmcp.server import context
 
     return context._get_client_log_level(session)

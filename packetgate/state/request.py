@@ -25,7 +25,7 @@ class TurnRequest(Section):
     is_new: bool = False
     """Whether the message cannot be a reply to the open question, because its author was not asked."""
     takes_commands: bool = True
-    """Whether the message may be a command or a reply: not if somebody else may have written it, as in a pipe."""
+    """Whether the message may be a command or a reply: not if another person may have written it, as in a pipe."""
     context_type: str | None = None
     """Kind of conversation; None keeps the session's."""
     attachments: tuple[Attachment, ...] = Field(default=(), max_length=MAX_ATTACHED)

@@ -151,7 +151,7 @@ class ToolCall(Section):
     verdict: Verdict | None = None
     """The strictest verdict of the gate's checks."""
     verdict_digest: str = ""
-    """Digest of call, tool definition and settings for which `verdict` holds; for any other, the checks run again."""
+    """Digest of call, tool definition and settings of `verdict`; for any other, the checks run again."""
     status: ToolExecutionStatus = ToolExecutionStatus.PENDING
     result: ToolResult | None = None
     started_at: datetime | None = None

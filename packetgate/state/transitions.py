@@ -25,7 +25,7 @@ class ToolExecutionStatus(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether the status cannot change any more."""
+        """Whether the status cannot change."""
         return not STATUSES[self]
 
 

@@ -1,5 +1,4 @@
-"""Parse and render calls as a user types them: `/read notes.txt`, `/search smtp in src`, `/fs.write path=a.txt
-text="x"`.
+"""Parse and write typed calls: `/read notes.txt`, `/search smtp in src`, `/fs.write path=a.txt text="x"`.
 
 A line is `/`, the name of a tool and its arguments. `name=value` gives a parameter by its name. Other values fill the
 required parameters in the schema's order, or the first parameter of a tool without required ones. If the last of
@@ -80,7 +79,7 @@ def parse_call(text: str, catalogue: Catalogue, others: Collection[str] = ()) ->
 
 
 def tools_named(name: str, catalogue: Catalogue) -> tuple[str, ...]:
-    """Return the tools that a typed name means: those of that name, with or without the server, else by words of it.
+    """Return the tools that a typed name means: by name, with or without the server, or by words of the name.
 
     `/search` means `files.search_files` if no tool is called `search`, and no other tool has this word.
     """
@@ -225,7 +224,7 @@ def _unescaped(text: str) -> str:
 
 
 def _value(spec: ToolSpec, name: str, token: _Token) -> Any:
-    """Return a token's value: JSON where the parameter takes it, else text."""
+    """Return a token's value: JSON if the parameter takes it, otherwise text."""
     if token.quoted is not None:
         return token.quoted
     if token.raw[:1] in {'"', "'"}:

@@ -30,7 +30,7 @@ INTENTS = discord.Intents(guilds=True, messages=True, message_content=True)
 """Message content is needed for replies that do not mention the bot, and for the messages replied to."""
 NOT_ALLOWED = "You may not use this bot here."
 MAX_CHOICES = 25
-"""Maximum number of completions that Discord accepts."""
+"""Maximum completions that Discord accepts."""
 PORTAL = "https://discord.com/developers/applications"
 NOBODY_ALLOWED = (
     "no user is allowed, so every message is ignored: add the ids of allowed users to packetgate.toml, for example"

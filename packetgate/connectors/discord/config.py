@@ -1,4 +1,4 @@
-"""The `[discord]` table of `packetgate.toml`: who may ask for what, and where. Everything else is denied."""
+"""The `[discord]` table of `packetgate.toml`: the users' rights, by channel. Everything else is denied."""
 
 import logging
 from dataclasses import dataclass

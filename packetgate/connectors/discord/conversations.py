@@ -125,8 +125,7 @@ class DiscordConversations:
         return await self._points.find(f"last {place.id}", place) or await self._points.find(place.id, place)
 
     async def _continues(self, point: Point, reply: DiscordTurn, words: str) -> bool:
-        """Whether a message continues the session itself, not a copy (of its middle, for a new thread or another
-        user)."""
+        """Whether a message continues the session itself, not a copy (of its middle, for a new thread or user)."""
         state = await self.sessions.state(point.session)
         is_last = state.packet.header.packet_id == point.packet_id and requester_id(state.packet) == reply.asker
         return point.channel == str(reply.to.channel.id) and (is_last or _decides(words, state.question))

@@ -1,1 +1,1 @@
-"""One MCP server in front of all configured ones."""
+"""One MCP server in front of all configured servers."""

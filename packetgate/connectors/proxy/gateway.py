@@ -105,8 +105,7 @@ class Gateway:
         session.set_labels(labels)
 
     async def add_labels(self, session: ProxySession, labels: tuple[SessionLabel, ...]) -> None:
-        """Record the labels of received results. If the database cannot be written, the labels apply only in this
-        process."""
+        """Record the labels of received results. If the database cannot be written, they apply only in this process."""
         session.set_labels(merged_labels([*session.labels, *labels]))
         try:
             await self.labels.add(session.client, labels)

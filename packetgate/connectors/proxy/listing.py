@@ -23,7 +23,7 @@ SMALL_CATALOGUE_TOKENS = 4_000
 MAX_LISTED_TOOLS = 40
 """Maximum listed tools, including the proxy's: models choose worse from longer lists, and some clients refuse them."""
 MAX_UPSTREAM = MAX_LISTED_TOOLS - 6
-"""Maximum number of server tools on a list, in addition to the proxy's own six."""
+"""Maximum server tools on a list, in addition to the proxy's own six."""
 MIN_CONTEXT_TOOLS = 16
 """Size of a context's tool list, if half of the catalogue is less."""
 LIST_BUDGET_FACTOR = 3.5
@@ -37,7 +37,7 @@ CallTool = Callable[[str, dict[str, Any]], Any]
 
 
 class ListedTool(Tool):
-    """A tool of a server behind the proxy."""
+    """A tool of an upstream server."""
 
     canonical_name: str
     call: CallTool

@@ -1,4 +1,4 @@
-"""Record ended calls after the client has received the answer: the journal's entries, packets, and what is learned.
+"""Record ended calls after the client has received the answer: journal entries, packets and lessons.
 
 Only calls with a question and changes have a packet, and the ranking learns only from calls in a context: the
 store, and LangGraph for the packets, are opened at their first use. A database that cannot be written, such as a locked

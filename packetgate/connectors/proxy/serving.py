@@ -356,6 +356,6 @@ async def serve_http(gateway: Gateway, listening: socket.socket, tokens: dict[st
 def http_app(gateway: Gateway, tokens: dict[str, str], hosts: list[str]) -> StarletteWithLifespan:
     """Return the application; `hosts` are additional host names by which clients may reach it."""
     server = make_server(gateway, ClientTokenVerifier(tokens) if tokens else None)
-    # later clients may have it, although the first has not
+    # later clients may support it, although the first does not
     gateway.hub.client_abilities.passed["elicitation"] = {"form": {}, "url": {}}
     return server.http_app(path=PATH, host_origin_protection=True, allowed_hosts=hosts)

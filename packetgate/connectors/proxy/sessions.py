@@ -103,7 +103,7 @@ class ProxySession:
     labels: tuple[SessionLabel, ...] = ()
     """The client's labels at the newest call; see `ClientLabels`."""
     has_own_words: bool = True
-    """Whether the context was set before the client read anything, so that no output can have named it."""
+    """Whether the context was set before the client read any output, so that no output suggested it."""
     has_results: bool = False
     """Whether the client received a result since the context was set."""
 
@@ -172,7 +172,7 @@ class ProxySession:
         return call
 
     def set_labels(self, labels: tuple[SessionLabel, ...]) -> None:
-        """Set the labels. Where they end, forget the results to which values were traced."""
+        """Set the labels. Once there are none, forget the results to which values were traced."""
         for results in (self.own_results, self.shared_results):
             results.calls = results.calls if labels or not results.is_labelled else ()
             results.is_labelled = bool(labels)

@@ -56,8 +56,7 @@ def is_background_prompt(request: AnswerRequest) -> bool:
 async def answer_background(
     messages: Sequence[WireMessage], model_source: Callable[[], Awaitable[Model | None]]
 ) -> tuple[str, TokenUsage]:
-    """Return the answer and its token usage. If the prompt shows a JSON object, the answer is an object of the same
-    form.
+    """Return the answer and its token usage. If the prompt shows a JSON object, the answer has the same form.
 
     Without a model, a title is the beginning of the conversation, and lists are empty. Raise ApiError if the model
     fails.

@@ -29,7 +29,7 @@ BoundedName = Annotated[str, Field(max_length=MAX_NAME_CHARS)]
 
 
 class ApiError(Exception):
-    """A refused request; `message` names the problem and what to do."""
+    """A refused request; `message` names the problem and the fix."""
 
     def __init__(self, message: str, *, status: int = 400, param: str | None = None, code: str | None = None) -> None:
         super().__init__(message)

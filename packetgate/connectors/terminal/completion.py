@@ -1,4 +1,4 @@
-"""Completions of what the user types in the chat: commands, tools, parameters, values and paths."""
+"""Completions of user input in the chat: commands, tools, parameters, values and paths."""
 
 import json
 import os
@@ -22,13 +22,13 @@ from packetgate.tools.typed_calls import (
 
 MAX_PATHS = 200
 _LAST = re.compile(r"(?:\S+=)?(?:\"(?:[^\"\\]|\\.)*|\S*)\Z", re.DOTALL)
-"""The token that is being typed; a quoted value may hold spaces."""
+"""The token that is being typed; a quoted value may contain spaces."""
 
 
 def completions(
     text: str, commands: Mapping[str, str], catalogue: Catalogue, root: Path
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield each completion of a line's last token, with the token that it replaces and what the completion means.
+    """Yield each completion of a line's last token, with the token that it replaces and its meaning.
 
     Args:
         text: the line up to the cursor.

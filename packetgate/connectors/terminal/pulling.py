@@ -159,8 +159,7 @@ def pull(model: HubModel, folder: Path) -> Path:
 
 
 def _checked(model: HubModel, found: "HfFileMetadata", where: str) -> HubModel:
-    """Return the model with the hub's size and checksum. Raise ModelError if they are missing, or differ from the
-    list."""
+    """Return the model with the hub's size and checksum. Raise ModelError if they are missing or wrong."""
     if not found.size or found.size < 0 or not found.etag or not _SHA256.fullmatch(found.etag):
         raise ModelError(f"{where}: the hub states no size or no checksum, so the file cannot be verified")
     if model.sha256 not in {"", found.etag}:

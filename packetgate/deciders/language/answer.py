@@ -38,7 +38,7 @@ from packetgate.tools.text.values import numbers_in
 TEMPERATURE = 0.7  # of an answer without tool results
 RESULTS_TEMPERATURE = 0.2  # of an answer with tool results
 _MAX_APPENDED_CHARS = 1_500  # a longer result is not shown below an answer
-_MAX_BESIDE_ANSWER_CHARS = 300  # the same below an answer to a question: small models say a number of the wrong thing
+_MAX_BESIDE_ANSWER_CHARS = 300  # the same below an answer to a question: small models name a number of the wrong thing
 
 _REASON_CHARS = 300
 
@@ -52,7 +52,7 @@ async def respond_by_model(
     *,
     advisers: Advisers = NO_ADVISERS,
 ) -> Answer:
-    """Return the selecting model's answer, or else the prime model's, followed by facts that the answer omits."""
+    """Return the selecting model's answer, or the prime model's, followed by facts that the answer omits."""
     response = packet.response
     answer = Answer(text=response.candidate, decided_by="model", message_id=response.message_id)
     if not response.candidate:
@@ -152,7 +152,7 @@ def _calls_not_made(packet: CognitionPacket, answer: str) -> str:
 
 
 def _not_looked_up(packet: CognitionPacket, catalogue: Catalogue, advisers: Advisers) -> str:
-    """Return a line that no tool was called, if the request needs one or the turn before called one. Blocking."""
+    """Return a line saying that no tool was called, if the request needs one or the last turn called one. Blocking."""
     routing = packet.tool_routing
     if routing is None or routing.all_calls or packet.content.attachments:
         return ""

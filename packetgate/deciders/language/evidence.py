@@ -43,7 +43,7 @@ class CallEvidence(NamedTuple):
     name: float = 0.0  # log odds of the tool's name
     arguments: float = 0.0  # log probability of all arguments
     yes: float = 0.0  # log odds of the prime model's yes
-    clear: float = 0.0  # those beyond ±1.5, which small models hardly reach
+    clear: float = 0.0  # those beyond ±1.5, which small models rarely reach
     said: float = 0.0  # 1 for a yes whose probability is not known, -1 for such a no
     acts: float = 0.0  # log odds that the model calls a tool
     passed_over: float = 0.0  # the model made another call, or no call

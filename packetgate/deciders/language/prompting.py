@@ -37,7 +37,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, ResultStore, read_more_hint
 from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
 
-ASK, SHOW = "ask_user", "show_tools"  # tools of our own: ask the user; show the parameters of more tools
+ASK, SHOW = "ask_user", "show_tools"  # Packetgate's own tools: ask the user; show the parameters of more tools
 ASK_USER_TOOL = OfferedTool(
     ASK,
     "Asks the user for what a call needs and the request does not say.",
@@ -74,11 +74,11 @@ class ToolOffer:
     """The tools that a model is offered."""
 
     tools: tuple[OfferedTool, ...]
-    """The tools of our own, `ask_user` and `show_tools`, and then those of `specs`."""
+    """Packetgate's own tools, `ask_user` and `show_tools`, and then those of `specs`."""
     specs: tuple[ToolSpec, ...]
     """The tools that are offered with their parameters, in the order of the prompt."""
     names_all: bool
-    """Whether the tools of our own name all other tools of the catalogue."""
+    """Whether Packetgate's own tools name all other tools of the catalogue."""
     hint: str = ""
     """Text for the end of the prompt: the arguments of likely tools, and the palette's other tools."""
 
@@ -119,7 +119,7 @@ def tool_offer(
 def _tool_notes(
     model: Model, packet: CognitionPacket, catalogue: Catalogue, specs: Sequence[ToolSpec], advisers: Advisers
 ) -> str:
-    """Return what brief tools leave out: the arguments of likely tools, and the full text of tools asked for."""
+    """Return the texts that brief tools omit: the arguments of likely tools, and the full text of requested tools."""
     described = {entry.tool_name for entry in packet.context.palette if entry.reason == "described"}
     full = "\n".join(spec.full_text for spec in specs if spec.name in described)
     offered = {spec.name: spec for spec in specs}
@@ -335,7 +335,7 @@ def fenced_attachments(packet: CognitionPacket) -> str:
 
 
 def not_run_reason(call: ToolCall, packet: CognitionPacket) -> str:
-    """Return why a call did not run to its end, and what to tell the user; empty if it ran."""
+    """Return why a call did not complete, with a note for the user; empty if it ran."""
     if call.status in {ToolExecutionStatus.EXECUTED, ToolExecutionStatus.FAILED}:
         return ""
     why = call.review_reasoning and f" ({call.review_reasoning})"
@@ -398,7 +398,7 @@ def _history(messages: Sequence[AnyMessage]) -> list[BaseMessage]:
 
 
 async def attached_pictures(packet: CognitionPacket, store: ResultStore | None) -> list[Picture]:
-    """Return the pictures attached to the request."""
+    """Return the images attached to the request."""
     return [
         await _picture(
             attachment, f"attached: {attachment.description}, {attachment.handle}", packet, store, attachment.name
@@ -411,11 +411,11 @@ async def attached_pictures(packet: CognitionPacket, store: ResultStore | None) 
 async def answer_pictures(
     packet: CognitionPacket, store: ResultStore | None, *, reads_pictures: bool | None
 ) -> list[Picture]:
-    """Return the pictures of recent turns, of the request and of tool results.
+    """Return the images of recent turns, of the request and of tool results.
 
     Args:
-        reads_pictures: whether the model reads pictures; None if unknown. If not True, a picture of a tool result is
-            only described; if False, so is a picture of a recent turn.
+        reads_pictures: whether the model reads images; None if unknown. If not True, an image of a tool result is
+        only described; if False, so is an image of a recent turn.
     """
     earlier_store, result_store = None if reads_pictures is False else store, store if reads_pictures else None
     images = [
@@ -442,7 +442,7 @@ async def _picture(
     store: ResultStore | None,
     attachment_name: str = "",
 ) -> Picture:
-    """Return a picture; without a `store`, only its description."""
+    """Return an image; without a `store`, only its description."""
 
     def load() -> bytes | None:
         data = stored_picture(image, store, packet.header.session_id) if store else None

@@ -64,7 +64,7 @@ async def select_by_model(
     If the model is also `prime`, its text without a call is the turn's answer.
     """
     model, pictures = await source(), await attached_pictures(packet, store)
-    # with pictures, the answer is left to its own stage, which reports pictures that the model cannot read
+    # with images, the answer is left to its own stage, which reports images that the model cannot read
     returned = model.accepts_images and any(one.kind == "image" for one in packet.routing.attachments)
     may_answer = not (pictures or packet.context.earlier_pictures or returned) and await is_model_of(model, prime)
     offer = await asyncio.to_thread(tool_offer, model, packet, catalogue, advisers)
@@ -118,7 +118,7 @@ class ModelSelector:
             caller: calls the chat model in place of a plain request, to stream an answer without a call.
         """
         self.usage = TokenUsage()
-        self._is_first = not packet.routing.all_calls  # an empty first reply is asked for again
+        self._is_first = not packet.routing.all_calls  # an empty first reply is requested again
         self.call_probability: float | None = None  # measured in the first answer
         self.corrections: list[Correction] = []
         self.checked: list[CheckedCall] = []  # the calls of the last answer
@@ -157,7 +157,7 @@ class ModelSelector:
         return written, self.check(written)
 
     def check(self, calls: Sequence[WrittenCall]) -> list[list[Correction]]:
-        """Return the problems of each call. A tool off the palette is no problem here: it widens the palette later."""
+        """Return the problems of each call. A tool off the palette is not a problem: it widens the palette later."""
         self.checked = [self._checked_call(call) for call in calls]
         problems = [
             [] if call.is_tool_miss else [*(call.problems or self._placeholders(call))] for call in self.checked
@@ -279,7 +279,7 @@ class ModelSelector:
 
 
 def _reason(call: WrittenCall) -> str:
-    """Return why a call cannot be read, and where; empty if that is not known."""
+    """Return why a call cannot be parsed, and where; empty if that is not known."""
     problem = ""
     try:
         read_arguments(call.invalid_arguments)
@@ -311,7 +311,7 @@ def without_needless_arguments(
 ) -> WrittenCall:
     """Return a call without needless optional arguments.
 
-    Needless are default values, and values that the model was unsure of and that are in no source.
+    Needless arguments are default values, and values that the model was unsure of and that no source contains.
     """
     spec = catalogue.get(catalogue.exact_name(call.name) or "")
     if spec is None:

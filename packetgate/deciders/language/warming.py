@@ -1,4 +1,4 @@
-"""Evaluate the beginning of the prompts of models on this machine, before the first message comes."""
+"""Evaluate the beginning of the prompts of models on this machine, before the first message arrives."""
 
 import asyncio
 from contextlib import suppress

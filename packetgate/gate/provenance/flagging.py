@@ -267,8 +267,7 @@ def _is_from_user(text: str, spellings: Iterable[str], role: ArgumentRole, sourc
 
 
 def _as_named(trace: _Trace, sources: SourceTexts) -> _Trace:
-    """Return the trace of a read's value; a path that the user's words name, such as `the server log`, is the
-    user's."""
+    """Return the trace of a read's value; a path that the user names, such as `the server log`, is the user's."""
     is_unstated_path = trace.kind is OriginKind.NOBODY and trace.role is ArgumentRole.DESTINATION
     is_named = is_unstated_path and not trace.is_address and words_for_path(trace.spellings[0], sources.user.text)
     return replace(trace, kind=OriginKind.USER) if is_named else trace
@@ -341,8 +340,7 @@ def _flow_flags(
 
 
 def _sends_words(text: str, sources: SourceTexts, *, is_service: bool) -> bool:
-    """Return whether a value consists of the user's words in a form that may be sent outside, and is not just an
-    address.
+    """Return whether a value is not just an address, and is words of the user in a form that may be sent outside.
 
     If the call is to a server's own service (`is_service`), the words may have other forms.
     """

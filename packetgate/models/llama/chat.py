@@ -155,7 +155,7 @@ class LlamaCppModel(Model):
     async def word_probabilities(
         self, messages: Sequence[BaseMessage], words: tuple[str, ...], *, max_tokens: int = 1, temperature: float = 0.0
     ) -> WordProbabilities:
-        """Return the probabilities that the answer begins with each word; nothing is written."""
+        """Return the probabilities that the answer begins with each word; the model writes nothing."""
         message = await ask_chat(
             self.chat,
             messages,

@@ -35,7 +35,7 @@ TOP_K, MIN_P = 40, 0.05
 _PENALTY_TOKENS, _PENALTY = 64, 1.1
 """Number of last tokens whose repetition is penalized, and the penalty; prevents loops of small models."""
 _PERIODS, _LOOP_TOKENS, _LOOP_WINDOW = 4, 48, 160
-"""Least number of repetitions, and of repeated tokens, in a loop; number of last tokens that are checked."""
+"""Least repetitions, and repeated tokens, in a loop; number of last tokens that are checked."""
 _LIKELY, _NEGLIGIBLE = 64, 0.05
 """Number of examined first tokens; share of tokens that may or may not begin a call, below which they are ignored."""
 _MEASURABLE_PROMPT = 100

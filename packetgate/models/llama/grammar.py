@@ -152,7 +152,7 @@ class Grammars:
     def _is_refused(self, schema: Schema, options: Any) -> bool:
         try:
             grammar = LLMatcher.grammar_from_json_schema(schema, overrides=options)
-        except ValueError:  # raised for half a surrogate pair
+        except ValueError:  # raised for a lone surrogate
             return True
         return isinstance(self._matcher_or_error(grammar), str)
 

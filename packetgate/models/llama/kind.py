@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _MAGIC = b"GGUF"
 _SAMPLES, _SAMPLE_BYTES = 256, 1 << 16
-"""The samples of a file that identify it: how many, and their length."""
+"""Number and length of the samples that identify a file."""
 _HEAD = 1 << 26
 """Number of bytes at the beginning of a file that contain all metadata."""
 _MAX_FILES, _MAX_DEPTH = 50_000, 6

@@ -99,7 +99,7 @@ def _measuring(alternatives: int) -> dict[str, Any]:
 
 
 async def _first_accepted(ask: Callable[[bool], Awaitable[AIMessage]], *, only_simple: bool) -> tuple[bool, AIMessage]:
-    """Ask, and ask more simply if the server refuses the request; return whether the answer is to the simpler one."""
+    """Ask, and ask more simply if the server refuses; return whether the answer is to the simpler request."""
     refusals: list[DecisionError] = []
     for simple in (True,) if only_simple else (False, True):
         try:

@@ -33,7 +33,7 @@ warnings.filterwarnings("ignore", r"(.|\n)*OpenAI's structured output feature")
 
 
 def _unwrap_arguments(response: Any) -> None:
-    """Take the arguments of calls out of a JSON string, and mark other JSON than objects: LangChain fails at both."""
+    """Decode call arguments from a JSON string, and mark JSON that is not an object: LangChain fails at both."""
     for choice in getattr(response, "choices", None) or ():
         for call in getattr(choice.message, "tool_calls", None) or ():
             with suppress(ValueError, AttributeError, TypeError):
@@ -47,7 +47,7 @@ def _unwrap_arguments(response: Any) -> None:
 class CompatibleChat(BaseChatOpenAI):
     """A chat model at any OpenAI-compatible server; the length limit is sent as `max_tokens`.
 
-    Optional parameters that the server refused are no longer sent. Refused pictures are replaced by descriptions.
+    Optional parameters that the server refused are no longer sent. Refused images are replaced by descriptions.
     """
 
     key_variable: str = "OPENAI_API_KEY"
@@ -56,7 +56,7 @@ class CompatibleChat(BaseChatOpenAI):
     set_by_user: frozenset[str] = frozenset()
     """Parameters from the user's options, which are always sent."""
     vision: bool | None = None
-    """Whether the model accepts images; None: pictures are tried in each request."""
+    """Whether the model accepts images; None: images are tried in each request."""
     accepted_images: bool = False
     refused_parameters: set[str] = set()
     """Parameters that the server refused."""
@@ -144,7 +144,7 @@ class CompatibleChat(BaseChatOpenAI):
     def _next_attempt(
         self, error: openai.APIStatusError, sent: list[BaseMessage], kwargs: dict[str, Any], refusal: str
     ) -> tuple[list[BaseMessage], str]:
-        """Return the messages of the next attempt and why pictures were refused; raise `error` at the end."""
+        """Return the messages of the next attempt and why images were refused; raise `error` at the end."""
         name = self._refused_parameter(error, self._get_request_payload(sent, **kwargs))
         if name and "logprobs" in name:
             known = self.refused_in_streams if kwargs.get("stream") else self.refused_parameters

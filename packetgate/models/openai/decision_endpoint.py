@@ -1,4 +1,4 @@
-"""A decision endpoint with OpenAI's request format or System One's, which llama.cpp, Ollama and vLLM also serve."""
+"""A decision endpoint in OpenAI's format or System One's, which llama.cpp, Ollama and vLLM also serve."""
 
 import asyncio
 from collections.abc import Mapping

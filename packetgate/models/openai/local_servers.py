@@ -1,4 +1,4 @@
-"""Model servers: whether they answer, and which models those on this machine have."""
+"""Model servers: check that they answer, and find the models of those on this machine."""
 
 import asyncio
 from difflib import get_close_matches

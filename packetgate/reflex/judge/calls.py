@@ -38,15 +38,15 @@ _CUT = 8  # BERT's [unused7]: a value was cut here
 MIN_SERVES = 0.88
 """Probability that the tool serves the request, from which an agent's first call is judged."""
 WEIGHTS = (2.61, 0.567)
-"""Of 1 and of the log odds of such a call. One call in seven is assumed to be wrong, as with the best models on BFCL.
-`python -m benchmarks.first_calls` fits both numbers."""
+"""Weights of 1 and of the log odds of such a call. One call in seven is assumed to be wrong, as with the best models on
+BFCL. `python -m benchmarks.first_calls` fits both numbers."""
 
 
 class Origin:
-    """The token before a value, which says where its words are: BERT's [unused0] and the next ones."""
+    """The token before a value, which states the source of the value's words: BERT's [unused0] and the next ones."""
 
     REQUEST = 1  # in the request, letter by letter
-    FOLDED = 2  # in the request, but for case and marks
+    FOLDED = 2  # in the request, except for case and marks
     PARTLY = 3  # some of its words are
     ABSENT = 4
     DEFAULT = 5  # of the schema
@@ -84,7 +84,7 @@ def pieces_of(request: str, spec: ToolSpec, params: Mapping[str, Any]) -> list[P
 
 
 def with_earlier(request: str, values: Iterable[object]) -> str:
-    """Return a request with the values behind it that a call takes from earlier turns."""
+    """Return a request followed by the values that a call takes from earlier turns."""
     earlier = ", ".join(str(value)[:_MAX_EARLIER] for value in values)
     return f"{request} ({earlier})" if earlier else request
 
@@ -114,7 +114,7 @@ def call_tokens(
 def right_log_odds(request: str, spec: ToolSpec, params: Mapping[str, Any]) -> float:
     """Return the log odds that a call fulfils the request. Cached; otherwise blocking.
 
-    A path is read as the request names it: `the server log` instead of `logs/server.log`.
+    The request's words replace a path: `the server log` instead of `logs/server.log`.
     """
     params = {name: _as_named(value, name, spec, request) for name, value in params.items()}
     return _right_log_odds(request, spec, json.dumps(params, ensure_ascii=False, default=str))
@@ -123,9 +123,9 @@ def right_log_odds(request: str, spec: ToolSpec, params: Mapping[str, Any]) -> f
 def first_call_probability(words: str, spec: ToolSpec, params: Mapping[str, Any], below: float) -> float | None:
     """Return the probability that an agent's first call is right; None if it is not below a bound, or was not measured.
 
-    The judge learned from requests that one call serves. Many calls of agents are steps on the way: there, its log odds
-    say little. They were measured to hold for a first call whose tool serves the request by itself. Cached; otherwise
-    blocking: one run of the encoder, and two for a call in doubt.
+    The judge learned from requests that one call serves. Many calls of agents are intermediate steps, for which its log
+    odds say little. Measurements show that they hold for a first call whose tool serves the request by itself. Cached;
+    otherwise blocking: one run of the encoder, and two for a call in doubt.
 
     Args:
         params: values from the user's words, and defaults.
@@ -137,7 +137,7 @@ def first_call_probability(words: str, spec: ToolSpec, params: Mapping[str, Any]
 
 
 def _as_named(value: Any, name: str, spec: ToolSpec, request: str) -> Any:
-    """Return the words for a path of a read, or of a tool that finds by these words the same path."""
+    """Return the words for a path of a read, or of a tool that finds the same path by these words."""
     words = words_for_path(value, request) if isinstance(value, str) else ""
     if not words or words == value:
         return value
@@ -163,7 +163,7 @@ def _right_log_odds(request: str, spec: ToolSpec, params: str) -> float:
 
 
 def _with_short_paths(request: str, params: str) -> tuple[str, str]:
-    """Return both texts without the first folders of absolute paths that stand in both: their names say nothing."""
+    """Return both texts without the first folders of absolute paths that both contain: their names say nothing."""
     paths = {path: "/".join(["", *path.split("/")[-2:]]) for path in _ABSOLUTE.findall(request) if path in params}
     if len({*paths.values()}) == len(paths):
         for path, short in sorted(paths.items(), key=lambda one: -len(one[0])):

@@ -34,19 +34,19 @@ VOCABULARY = "tokenizer.json"
 ENCODER_VERSION = 2
 """Version of the encoder's weights: stored vectors of another version are not used."""
 MAX_TEXT_TOKENS = 72
-"""Most tokens of a text that are encoded."""
+"""Maximum tokens of a text that are encoded."""
 CACHED_TEXTS = 4_096
 BRIEF_CHARS, ABOUT_CHARS, MAX_PARAMETERS = 300, 120, 12
 """Largest numbers of characters and parameters in a tool's encoded text."""
 MAX_STORED = 100_000
-"""Most vectors in the file; the oldest are deleted first."""
+"""Maximum vectors in the file; the oldest are deleted first."""
 AT_ONCE = 250
-"""Most missing vectors that are computed while a request waits, some three seconds once for a catalogue, and between
-two writes to the file. Among 200 of MetaTool's tools, the needed one is among the best six for 65 of 75 requests with
-them, for 21 without."""
+"""Maximum missing vectors that are computed while a request waits (about three seconds, once for a
+catalogue), and between two writes to the file. Among 200 of MetaTool's tools, the needed tool is among the best six for
+65 of 75 requests with these vectors, and for 21 without."""
 
 UNIT_TOLERANCE = 0.01
-"""How far the length of a stored vector may be from 1."""
+"""Maximum difference of a stored vector's length from 1."""
 _TABLE = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, data BLOB NOT NULL)"
 _DELETE_OLDEST = "DELETE FROM vectors WHERE rowid <= (SELECT max(rowid) FROM vectors) - ?"
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from packetgate.reflex.meaning.space import Space
 
 STATIC_AT_ONCE = 3_000
-"""Most static vectors that are computed while a request waits."""
+"""Maximum static vectors that are computed while a request waits."""
 
 
 class SemanticModel:

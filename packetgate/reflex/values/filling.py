@@ -131,7 +131,7 @@ def _path_scores(options: Sequence[Candidate], mistaken: frozenset[str], *, is_p
 
 
 def _mistaken_paths(reading: ParsedRequest, parameters: Sequence[Parameter], spec: ToolSpec) -> frozenset[str]:
-    """Return mentions that look like paths but are none: patterns, and missing files if the tool's path is optional."""
+    """Return mentions that look like paths but are not: patterns, and missing files if the tool's path is optional."""
     exists, paths = spec.paths_exist, [one for one in parameters if {*one.words} & _PATHS and len(one.path) == 1]
     mentioned = {span.text for span in reading.mentions if span.kind == "path"}
     lost = {text for text in mentioned if "*" in text}
@@ -296,7 +296,7 @@ def value_from_answer(
         value = convert(reading.tokens[0].text, parameter, now)
         return convert(number, parameter, now) if value is None else value
     role = role_of((name,), parameter.schema, None)
-    beside = "" if role is ArgumentRole.DESTINATION else text  # a destination may have words beside it
+    beside = "" if role is ArgumentRole.DESTINATION else text  # a destination may have other words around it
     only = _only_value(reading, beside) if role is not ArgumentRole.PAYLOAD else None
     if only is not None and (is_string or parameter.type == "any"):
         return convert(only.text, parameter, now)

@@ -222,7 +222,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def convert(text: str, parameter: Parameter, now: datetime | None = None) -> Any:
-    """Return a whole text as a value that the parameter accepts; None if the text is no such value."""
+    """Return a whole text as a value that the parameter accepts; None if the text is not such a value."""
     value = _converted(text.strip(), parameter, now)
     return value if value is not None and parameter.accepts(value) else None
 

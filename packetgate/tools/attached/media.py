@@ -9,7 +9,7 @@ from packetgate.state.sections import Attachment
 from packetgate.tools.text.result_store import ResultStore
 
 MAX_PICTURE_BYTES = 5_000_000
-"""Largest picture, in bytes, that is sent to a model: hosted models reject larger pictures."""
+"""Largest image, in bytes, that is sent to a model: hosted models reject larger images."""
 UNKNOWN_TYPE = "application/octet-stream"
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9_.+-]{0,63}/[a-z0-9][a-z0-9_.+-]{0,63}")
 _ALIASES = {"image/jpg": "image/jpeg", "audio/mp3": "audio/mpeg", "audio/x-wav": "audio/wav", "audio/wave": "audio/wav"}
@@ -47,19 +47,19 @@ def has_signature(mime_type: str, data: bytes) -> bool:
 
 
 def picture_type(data: bytes) -> str:
-    """Return the media type of a picture by its first bytes; empty for other data."""
+    """Return the media type of an image by its first bytes; empty for other data."""
     kinds = [kind for kind in SIGNATURES if kind.startswith("image/")]
     return next((kind for kind in kinds if has_signature(kind, data)), "")
 
 
 def picture_problem(data: bytes) -> str:
-    """Return why a picture cannot be sent to a model; empty if it can."""
+    """Return why an image cannot be sent to a model; empty if it can."""
     limit = byte_size(MAX_PICTURE_BYTES)
     return f"it has {byte_size(len(data))}, the limit is {limit}" if len(data) > MAX_PICTURE_BYTES else ""
 
 
 def stored_picture(attachment: Attachment | ResultAttachment, results: ResultStore, session: str) -> bytes | None:
-    """Return a stored picture; None if the attachment is no picture, or has changed or been deleted. Blocking."""
+    """Return a stored image; None if the attachment is not an image, or has changed or been deleted. Blocking."""
     if not attachment.mime_type.startswith("image/"):
         return None
     file = results.file(attachment.handle, session)

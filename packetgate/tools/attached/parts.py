@@ -1,4 +1,4 @@
-"""The parts of a user's message: text, pictures and files, in the forms of LangChain and OpenAI."""
+"""The parts of a user's message: text, images and files, in the forms of LangChain and OpenAI."""
 
 import base64
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from packetgate.tools.text.result_store import ResultStore, session_results
 
 MAX_PICTURES = 4
 _MAX_FILES = 8
-"""Maximum number of files in one request, including pictures."""
+"""Maximum files in one request, including images."""
 MAX_ATTACHED_TEXT_BYTES = 200_000
 REQUEST_WITHOUT_TEXT = "See what is attached."
 """Request text for a message that has files but no text."""
@@ -30,7 +30,7 @@ def message_part(name: str, data: bytes) -> Part:
     """Return a file as a part of a message.
 
     Raises:
-        RequestError: the file is neither text nor a picture, or too large.
+        RequestError: the file is neither text nor an image, or too large.
     """
     if problem := attachment_problem(data):
         raise RequestError(f"{printable_name(name)} cannot be attached: {problem}")
@@ -66,10 +66,10 @@ def extract_files(
 ) -> tuple[list[BaseMessage], tuple[Attachment, ...]]:
     """Return the messages as text, and the files of the last message. Blocking.
 
-    Pictures are stored for the session. In earlier messages, a marker replaces each file.
+    Images are stored for the session. In earlier messages, a marker replaces each file.
 
     Raises:
-        RequestError: a part of the last message cannot be used, or a picture cannot be stored.
+        RequestError: a part of the last message cannot be used, or an image cannot be stored.
     """
     words, files = text_and_files(messages)
     texts = [_without_files(message) for message in messages]

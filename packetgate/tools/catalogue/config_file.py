@@ -52,7 +52,7 @@ def read_plain_file(path: Path) -> bytes:
 def read_config_file(
     path: Path, form: DocumentFormat = "TOML", check: str = "PACKETGATE_CONFIG, or leave it out"
 ) -> Any:
-    """Return the parsed content of a file; `check` says in the error what to check if the file cannot be opened.
+    """Return the parsed content of a file; `check` is the advice of the error if the file cannot be opened.
 
     Raise `ConfigError` if the file is missing, too large, not a plain file, or not valid in this format.
     """

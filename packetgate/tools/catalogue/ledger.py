@@ -9,11 +9,11 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.tokens import estimated_tokens
 
 MAX_TOKENS = 200
-"""Maximum number of estimated tokens in a ledger."""
+"""Maximum estimated tokens in a ledger."""
 LINE_SIZES = ((5, 4), (4, 4), (3, 4), (2, 4), (1, 4), (0, 4), (0, 2))
 """Maximum tools and categories in a server's line; the first pair that makes the ledger short enough is used."""
 MAX_NAMED = 5
-"""Maximum number of servers in a category's line."""
+"""Maximum servers in a category's line."""
 NO_SERVERS = "- none is connected"
 
 Servers = Mapping[str, Sequence[ToolSpec]]

@@ -1,4 +1,4 @@
-"""`packetgate.toml`: the user's preferences about tools, which override what servers state."""
+"""`packetgate.toml`: the user's preferences about tools, which override the servers' statements."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -71,7 +71,7 @@ class Policy(ConfigTable):
 
     @property
     def remembers_trust(self) -> bool:
-        """Whether the answer that a tool only reads may be remembered: unless the file says `remember = "never"`."""
+        """Whether trust in a tool as a read may be remembered: unless the file sets `remember = "never"`."""
         return self.remember != "never" or "remember" not in self.model_fields_set
 
 
@@ -122,8 +122,7 @@ class Preferences(ConfigTable):
     """The initial tools of a conversation, by `context_type`."""
     tools: dict[Pattern, ToolPreference] = {}
     sandbox: Literal["auto", "require", "off"] = "auto"
-    """Whether programs of `ai.execute` are confined: `auto`: if possible; `require`: or they do not run; `off`:
-    never."""
+    """Whether programs of `ai.execute` are confined. `auto`: if possible. `require`: or they do not run. `off`: no."""
     sandbox_network: bool = False
     sandbox_memory_gb: float = Field(default=4.0, gt=0)
     """Memory that such a program may use; never more than half of the machine's memory."""
@@ -214,8 +213,7 @@ class Preferences(ConfigTable):
 
 
 def _with_definition(spec: ToolSpec, preference: ToolPreference) -> ToolSpec:
-    """Return a tool with the configured description, title and defaults. The digest stays that of the server's
-    definition."""
+    """Return a tool with the configured description, title and defaults. The digest stays the server's."""
     defaults = {name: value for name, value in preference.defaults.items() if name in spec.parameters}
     description, title = preference.description or spec.full, preference.title or spec.title
     if (description, title) == (spec.full, spec.title) and not defaults:

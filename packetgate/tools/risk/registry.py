@@ -1,4 +1,4 @@
-"""The registry of known servers: what each tool of a published package does, labelled by reading its source.
+"""The registry of known servers: the effects of each tool of a published package, labelled from its source code.
 
 An entry applies only to a server that a package launcher starts from the public registry of packages, and only to a
 tool whose name and input schema have not changed.

@@ -19,8 +19,7 @@ _KEY_DIGITS = 3
 
 
 def names_change(text: str, words: frozenset[str]) -> bool:
-    """Return whether a path or an address names a request that changes something; `words` are those of the value's
-    names.
+    """Return whether a path or an address names a change; `words` are those of the value's names.
 
     `/users/1/delete` does, but not `src/delete.py`, nor a page such as `https://site.example/docs/delete`.
     """

@@ -92,8 +92,7 @@ _MORE_THAN_QUERY = re.compile(
     r"|\.\s*\w+\s*\(|[\\'\"`;]",
     re.IGNORECASE,
 )
-"""Statements that may change something, functions of packages, and text that may hide them in addition to
-`_MAY_HIDE`."""
+"""Statements that may change something, functions of packages, and, with `_MAY_HIDE`, text that may hide them."""
 _STRINGS = re.compile(r"\"(?:\\[^u]|[^\"\\])*\"|'(?:\\[^u]|[^'\\])*'|`[^`]*`")
 _MAY_HIDE = re.compile(r"//|/\*|#|--|\"{3}|'{3}")
 _PRAGMA = re.compile(

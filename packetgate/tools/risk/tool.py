@@ -65,9 +65,8 @@ class ToolJudgement(Judgement):
     """The risk of a tool."""
 
     least_risk: Risk = Risk.WRITE
-    """Least risk of any call. It is below `risk` for two kinds of tools: a tool that runs SQL or another query
-    language, because each call has the risk of its query; and a known tool that only reads if a call omits certain
-    parameters."""
+    """Least risk of any call. It is below `risk` for a tool that runs SQL or another query language (each call has the
+    risk of its query), and for a known tool that only reads if a call omits certain parameters."""
     source: str = NOBODY
     """Source of the risk, as `ToolSpec.risk_source`."""
 
@@ -88,7 +87,7 @@ def judge_tool(
 
     Args:
         trusted: the user trusts the server's annotations.
-        confirmation: the tool's label in the registry of known servers, which outweighs everything else here.
+        confirmation: the tool's label in the registry of known servers, which overrides the other evidence.
     """
     reaches_outside = _reaches_outside(tool, annotations, trusted=trusted)
     if confirmation is not None:

@@ -1,1 +1,1 @@
-"""The definition of a tool, and what is derived from it: brief description, category, short schema."""
+"""The definition of a tool, and the data derived from it: brief description, category, short schema."""

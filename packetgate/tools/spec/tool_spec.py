@@ -23,7 +23,7 @@ TOOL_RESOLUTION = "io.modelcontextprotocol/tool-resolution"
 MAX_SCHEMA_DEPTH = 8
 """Deepest part of a schema that is read."""
 LINE_WORDS = 20
-"""Maximum number of words of a tool's brief line."""
+"""Maximum words of a tool's brief line."""
 ARGUMENTS_PREFIX = "  arguments: "
 """Start of the line with a tool's arguments in a prompt."""
 _NOT_JUDGED = frozenset(

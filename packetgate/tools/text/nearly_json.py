@@ -57,7 +57,7 @@ def read_nearly_json(text: str) -> Any:
 
 
 def read_arguments(text: str) -> dict[str, Any]:
-    """Return the arguments of a call, which may be in a JSON string; nothing and null mean none.
+    """Return the arguments of a call, which may be in a JSON string; an empty string and null mean no arguments.
 
     Raise ValueError if the text is not nearly a JSON object.
     """

@@ -128,8 +128,7 @@ def verbs_in(text: str) -> list[str]:
 
 
 def is_small_talk(text: str) -> bool:
-    """Return whether a text is not a request: greetings, thanks and the like, or a question about the assistant
-    itself."""
+    """Return whether a text is not a request: greetings, thanks and the like, or a question about the assistant."""
     return bool(talk_in(text))
 
 
@@ -177,7 +176,6 @@ def is_within_quotes(text: str, position: int) -> bool:
 
 @lru_cache(maxsize=8)
 def _quoted_spans(text: str) -> tuple[list[int], list[int]]:
-    """Return the starts of all quotations, in order, and for each the last end of the quotations that start up to
-    it."""
+    """Return the starts of all quotations, in order, and for each the last end of those that start up to there."""
     spans = sorted(match.span() for pattern in (_QUOTED, _BACKQUOTED) for match in pattern.finditer(text))
     return [start for start, _ in spans], [*accumulate((end for _, end in spans), max)]

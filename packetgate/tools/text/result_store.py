@@ -16,7 +16,7 @@ MAX_STORED_CHARS = 5_000_000
 MAX_STORED_BYTES = 10_000_000
 """Largest stored file, in bytes."""
 MAX_RESULTS = 20
-"""Maximum number of stored results of one session."""
+"""Maximum stored results of one session."""
 RESULT_AGE_S = 7 * 86_400.0
 HANDLE_PREFIX = "kept:"
 READ_TOOL = "ai.read"

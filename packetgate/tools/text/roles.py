@@ -17,7 +17,7 @@ _MAX_CHARS = 20_000
 _FIRST_WORDS = 3
 _DESTINATION_WORDS = frozenset({"recipient", "url", "iban", "payee"})
 SECRET_FILES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("secret_files.toml").read_text("utf-8"))
-"""Names of files that hold secrets or say what may run; `secret_files.toml` describes each list."""
+"""Names of files that contain secrets or configure what may run; `secret_files.toml` describes each list."""
 
 
 def _names(patterns: Iterable[str]) -> re.Pattern[str]:

@@ -50,7 +50,7 @@ class Confinement:
         real = [path.resolve() for path in (*self.reads, *self.writes)]
         for name in ("reads", "writes"):
             paths: tuple[Path, ...] = getattr(self, name)
-            # a link is followed in the sandbox if its folder is there, else the path leads to the same place as outside
+            # the sandbox follows a link if its folder is there; otherwise the path leads to the same place as outside
             links = [path for path in paths if ".." not in path.parts and not _is_within(path, real)]
             object.__setattr__(self, name, tuple(dict.fromkeys([*(path.resolve() for path in paths), *links])))
         if ".." in self.folder.parts:

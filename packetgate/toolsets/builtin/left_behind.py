@@ -240,8 +240,7 @@ class LeftBehind:
 
 
 def is_replaced(protected: Identities) -> bool:
-    """Return whether a protected file was replaced by another file, which the mount of the old file does not
-    protect."""
+    """Return whether a protected file was replaced: the mount of the old file does not protect the new one."""
     return any(identity(path) != known for path, known in protected.items())
 
 

@@ -5,13 +5,13 @@ import re
 from contextlib import suppress
 
 MAX_TASKS = 1_000
-"""Maximum number of processes and threads of a confined program."""
+"""Maximum processes and threads of a confined program."""
 MAX_COMMAND_GB = 4.0
 """Default memory limit of a command; on a small machine, half of the machine's memory."""
 INTERVAL_S, COMMAND_INTERVAL_S = 0.25, 0.1
 """Seconds between two measurements of a server and of a command; in between, a program may exceed its limits."""
 _MAX_MEASURED = 32
-"""Maximum number of processes whose shared memory is measured: the measurement waits for processes that fork."""
+"""Maximum processes whose shared memory is measured: the measurement waits for processes that fork."""
 
 
 def max_memory_bytes(at_most_gb: float = float("inf")) -> int:

@@ -30,7 +30,7 @@ from packetgate.toolsets.builtin.tree import TreeEntry, name_pattern, skipped_te
 _HINT_CHARS = 200
 """Characters reserved for the last line, which says how to read the rest."""
 MAX_LINES = 2_000
-"""Maximum number of lines returned at once, unless the call asks for more."""
+"""Maximum lines returned at once, unless the call asks for more."""
 
 Order = Literal["name", "largest", "smallest", "newest", "oldest"]
 _Folder = Annotated[str, Field(description="The folder to look in, for example docs. Left out: the working folder.")]

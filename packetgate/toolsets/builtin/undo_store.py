@@ -249,7 +249,7 @@ class UndoStore:
             raise self._failure(ValueError(first_problem(error))) from error
 
     def content(self, change: Change) -> bytes | None:
-        """Return the content that a change replaced; None if it is not stored any more."""
+        """Return the content that a change replaced; None if it is no longer stored."""
         with self._transaction() as execute:
             row = execute("SELECT content FROM records WHERE number = ?", (change.number,)).fetchone()
         return bytes(row[0]) if row and row[0] is not None else None

@@ -35,7 +35,7 @@ from packetgate.toolsets.servers.definitions import visible_text
 QUESTION_S = 600.0
 """Longest wait for the answer to a question, in seconds."""
 MAX_QUESTIONS = 10
-"""Maximum number of questions of a server in one call."""
+"""Maximum questions of a server in one call."""
 MAX_QUESTION_CHARS = 2_000
 """Longest text of a question that is shown, in characters."""
 MAX_QUESTION_BYTES = 800_000
@@ -123,7 +123,7 @@ def current_caller() -> Caller:
 
 
 async def pass_question(question: InputRequest, server: str, running: Collection[RunningCall]) -> Answer:
-    """Return the answer of the client whose call caused a server's question. Nobody else answers.
+    """Return the answer of the client whose call caused a server's question. No other client is asked.
 
     An elicitation that nobody answers is cancelled, and the call's result says why; other questions get an error.
     """

@@ -116,7 +116,7 @@ class Connection(Server):
         transport: opens a new transport for each session.
         keep: stores attachments and, with `store_texts`, long texts.
         registry: the known servers; None for a server in this process.
-        memory: stores what the server lists; None stores nothing.
+        memory: stores the server's lists; None stores nothing.
         """
         super().__init__(config.name)
         self._config = config
@@ -131,8 +131,7 @@ class Connection(Server):
         self._calls: dict[RunningCall, None] = {}
         """The pending calls, oldest first."""
         self._callers: dict[int, Caller] = {}
-        """The latest call of each client of this session, of at most two clients, by the identity of
-        `Caller.client`."""
+        """The latest calls of this session's clients, at most two, by the identity of `Caller.client`."""
         self._refuses_handshake = False
         self._attempts = 0
         self._retry_at = 0.0
@@ -148,7 +147,7 @@ class Connection(Server):
         self._package: LaunchedPackage | None = None
         """The package of the registry that was proved to start, for the whole session."""
         self._spec_options: dict[str, Any] = {}
-        """What the entry said before the server started."""
+        """The entry's options, from before the server started."""
 
     @property
     def can_reconnect(self) -> bool:

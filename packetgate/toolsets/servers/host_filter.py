@@ -20,7 +20,7 @@ from packetgate.tools.text.hosts import fits_host, host_in
 from packetgate.toolsets.servers import sandbox_port
 
 MAX_CONNECTIONS = 64
-"""Maximum number of concurrent connections of a server; others wait."""
+"""Maximum concurrent connections of a server; others wait."""
 HEAD_S, CONNECT_S, IDLE_S, LINGER_S = 30.0, 10.0, 600.0, 2.0
 """Longest wait for a request, for a host, for data in either direction, and for a refused client, in seconds."""
 _MAX_HEAD = 65_536

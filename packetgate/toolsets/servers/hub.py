@@ -134,7 +134,7 @@ class McpHub:
         return await self._build(with_starting=True)
 
     async def _recall(self) -> None:
-        """Wait until the starting servers have read what they listed at their last start; that takes milliseconds."""
+        """Wait until the starting servers have read the list of their last start; that takes milliseconds."""
         await asyncio.gather(*(self._servers[name].is_recalled.wait() for name in self._tasks))
 
     async def _build(self, *, with_starting: bool) -> Catalogue:

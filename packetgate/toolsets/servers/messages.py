@@ -1,4 +1,4 @@
-"""Read malformed messages and answers of a server, and tell failures of the transport from the server's errors."""
+"""Read malformed messages and answers of a server, and separate failures of the transport from the server's errors."""
 
 import asyncio
 import json
@@ -37,8 +37,7 @@ class TransportFailure:
     """The reason why a request got no usable answer."""
 
     kind: Literal["unsent", "refused", "lost", "broken"]
-    """`unsent`, `refused`: the request did not run. `lost`: no usable answer arrived. `broken`: the connection
-    broke."""
+    """`unsent`, `refused`: the request did not run. `lost`: no usable answer came. `broken`: the connection broke."""
     status: int = 0
     """HTTP status; 0 if there is none."""
 

@@ -58,8 +58,7 @@ GIT_VARIABLES = {
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
 }
-"""Environment variables of servers: reading a repository runs none of its programs. The entry's variables override
-them."""
+"""Environment variables of servers: reading a repository runs none of its programs. The entry's own override them."""
 
 
 class BuiltinServer(Server):

@@ -1,4 +1,4 @@
-"""Remember what a server listed when it last started, so that a client's first list need not wait for the server."""
+"""Remember a server's list from its last start, so that a client's first list need not wait for the server."""
 
 import json
 import os

@@ -43,7 +43,7 @@ class Server:
         self.remembered_specs: tuple[ToolSpec, ...] = ()
         """The tools that the server listed at its last start, until it has started, failed, or takes too long."""
         self.is_recalled = asyncio.Event()
-        """Set once a start has read what the server listed at its last start."""
+        """Set once a start has read the server's list from its last start."""
         self.instructions = ""
         """The server's instructions for clients."""
         self.tool_notes: tuple[str, ...] = ()

@@ -90,10 +90,10 @@ class ServerLog:
 
 
 class LoggedTransport(ClientTransport):
-    """A stdio transport that logs what is not a message, and kills a server that writes too long a line."""
+    """A stdio transport that logs all other output than messages, and kills a server that writes too long a line."""
 
     def __init__(self, start: ServerStart, inherited: dict[str, str], log: ServerLog) -> None:
-        """`inherited`: environment variables besides those of the start and of every process."""
+        """`inherited`: environment variables in addition to those of the start and of every process."""
         self._env = get_default_environment() | inherited | start.environment
         self.log = log
         self.start = start
@@ -105,8 +105,7 @@ class LoggedTransport(ClientTransport):
         self._start_mark: Path | None = None
 
     def hint(self, error: str = "") -> str:
-        """Return a hint if the sandbox may have caused the error, or if there is no error text; otherwise an empty
-        string."""
+        """Return a hint if the sandbox may have caused the error, or if there is no error text; otherwise ""."""
         is_refused = self._host_filter is not None and bool(self._host_filter.refused)
         confinement = self.start.confinement
         if confinement is None or not (is_refused or not error or SANDBOX_ERRORS.search(error)):
