@@ -190,7 +190,7 @@ class Turn:
     packet: CognitionPacket
     thread: str
     question: Question | None = None
-    """The open question of the conversation. The question may belong to an earlier request than the answer."""
+    """The open question of the conversation, possibly of an earlier request than the answer."""
 
     def __repr__(self) -> str:
         calls = [(call.tool_name, call.status.value) for call in self.calls]

@@ -180,7 +180,7 @@ class RecordedAnswers:
 
 
 async def asked_sessions(journal: DatabaseJournal) -> list[str]:
-    """Return the sessions with a question from the last day whose process waits for the answer."""
+    """Return the sessions with a question from the last day whose process waited for the answer."""
     rows = await journal.event_entries(QUESTION_OWNED, since=now() - timedelta(days=1))
     return [*dict.fromkeys(row.entry.session_id for row in rows)]
 

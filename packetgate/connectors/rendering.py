@@ -68,7 +68,7 @@ def trace_table(packet: CognitionPacket) -> Group:
 
 
 def summary(packet: CognitionPacket, model: str) -> Text:
-    """Return a line with the turn's calls, the model that chose them and their review, and the warnings below.
+    """Return a line with the turn's calls, their selector and their review, and the warnings below.
 
     `model`: the name of the model that selects. Warnings that the answer already gives are left out.
     """

@@ -41,7 +41,7 @@ def is_undo(text: str) -> bool:
 async def read_command(text: str, toolbox: Toolbox, others: Collection[str] = ()) -> TypedCommand | None:
     """Return the command in a message; None if it is not a command, such as a text that begins with a path.
 
-    If the command is unknown, wait for the servers that are starting.
+    If the command is unknown, wait for starting servers.
 
     Args:
         others: the names of other commands, which a mistyped name may mean.

@@ -64,8 +64,8 @@ def is_requested(call: ToolCall, words: str) -> bool:
 
     The clause begins with a verb of the action. It states the call's destinations and ids; it need not state a path, a
     default, or a field that the tool's server returned. Each value is stated at most once. Every other word
-    belongs to the tool's name, belongs to a few consecutive words in a text of the call, or is a function word in its
-    place. Any other text is not an instruction: a second clause, a condition, a question, a quotation.
+    is part of the tool's name or of a few consecutive words in a text of the call, or is a function word in its place.
+    Any other text is not an instruction: a second clause, a condition, a question, a quotation.
     """
     text = fold_text(words)
     if len(text) > _MAX_CHARS or len(words.strip().splitlines()) != 1 or "\x00" in words:

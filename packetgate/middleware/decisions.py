@@ -317,7 +317,7 @@ def tool_message(
 
 
 def refusals_in_row(messages: Sequence[AnyMessage]) -> int:
-    """Return the number of refused calls since a conversation's last result or request."""
+    """Return how many calls were refused since a conversation's last result or request."""
     number = 0
     for message in reversed(messages):
         if isinstance(message, HumanMessage) or (isinstance(message, ToolMessage) and not _is_refusal(message)):

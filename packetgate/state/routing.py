@@ -370,7 +370,7 @@ class ToolRouting(Section):
 
     @property
     def first_call(self) -> ToolCall | None:
-        """The first call of this pass. If earlier results answer, the pass has no calls: the first call of the turn."""
+        """The first call of this pass; if the pass has none because earlier results answer, of the turn."""
         answered = self.outcome == "none" and not self.note
         calls = self.calls or (self.past_calls if answered else ())
         return calls[0] if calls else None

@@ -244,7 +244,7 @@ class DataField(Section):
 
 
 class TypedCommand(Section):
-    """A command that the user typed: a call, or, if `tool_name` is empty, the text that answers the command."""
+    """A typed command: a call, or, if `tool_name` is empty, the text that answers the command."""
 
     tool_name: str = ""
     params: dict[str, JsonValue] = {}

@@ -44,7 +44,7 @@ from packetgate.toolsets.servers.stdio import NOT_INSTALLED
 MAX_LINE = 300
 """Longest line of a server's output that is shown, in characters."""
 _REASON = re.compile(r"(?:npm )?\S*(?:error|exception)\b", re.IGNORECASE)
-"""The beginning of the line with the reason for a program's exit; without a match, the last line is used."""
+"""The beginning of the line with the reason for a program's exit; otherwise, the last line."""
 _NO_REASON = re.compile(r"^Node\.js v\d|A complete log of this run")
 _BROKEN = re.compile("(?:Import|ModuleNotFound|Attribute|Type)Error: ")
 """Errors of a package that was written for another version of a package that it uses."""

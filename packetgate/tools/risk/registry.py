@@ -1,4 +1,4 @@
-"""The registry of known servers: the effects of each tool of a published package, labelled from its source code.
+"""The registry of known servers: the effects of a published package's tools, labelled from the source.
 
 An entry applies only to a server that a package launcher starts from the public registry of packages, and only to a
 tool whose name and input schema have not changed.

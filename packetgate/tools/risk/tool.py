@@ -174,8 +174,8 @@ def _judge_text(tool: Definition) -> ToolJudgement:
 
 
 def looks_like_read(tool: Definition) -> bool:
-    """Return whether a tool looks like a read: its name or its description has a verb of reading. Neither of them, nor
-    a choice of a parameter, may have a verb of changing or running that may be the tool's verb.
+    """Return whether a tool looks like a read: its name or its description has a verb of reading. Neither, nor a
+    parameter's choice, may have a verb of changing or running that may be the tool's.
     """
     names = words_of(tool.name)
     kinds = ["either" if word in DOUBTFUL_READS else verb_kind(word) for word in names]

@@ -72,7 +72,7 @@ class ToolSpec:
     has_fixed_risk: bool = False
     """Whether every call has exactly this risk."""
     is_unconfirmed_read: bool = False
-    """Whether this is an unconfirmed read: it looks like a read, but nothing that the user trusts confirms that."""
+    """Whether this is an unconfirmed read: it looks like a read, but nothing that the user trusts confirms it."""
     reaches_outside: bool = False
     """Whether any call may reach outside: beyond the user's machine, accounts and own servers."""
     has_dry_run: bool = False

@@ -41,7 +41,7 @@ MAX_QUESTION_CHARS = 2_000
 MAX_QUESTION_BYTES = 800_000
 """Largest question that passes, in bytes: official clients fail at an event of 1 MB."""
 UNCLEAR_S = 20.0
-"""Longest wait, in seconds, until only one client's calls can have caused a question."""
+"""Longest wait, in seconds, until one client's calls alone can have caused a question."""
 MAX_TIMEOUTS = 10
 """Longest total wait for a call whose server reports progress, as a multiple of the time-out."""
 _WEB = re.compile("https?://", re.IGNORECASE)

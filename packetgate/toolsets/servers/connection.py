@@ -314,9 +314,7 @@ class Connection(Server):
         raise ServerError(text, cause, is_disconnected=failure.kind == "unsent") from error
 
     async def _is_session_refused(self, client: Client[Any], error: MCPError) -> bool:
-        """Whether the server refuses a ping like a call. If so, it refuses the session, and the call did not
-        run.
-        """
+        """Whether the server refuses a ping like a call. If so, it refuses the session: the call did not run."""
         failure = transport_failure(error)
         is_own_error = failure is None and error.error.code != METHOD_NOT_FOUND
         is_refusal = failure is not None and failure.kind == "refused" and failure.status != 429  # too many requests
