@@ -381,7 +381,7 @@ def _table(name: str) -> str:
     result = read(of)
     beside = ", ".join(f"{library} {number}" for library, number in result.versions.items())
     libraries = f" with {beside}" if beside else ""
-    measured = f"Measured on {result.date}{libraries}, on {result.machine}."
+    measured = f"Measured on {result.date}{libraries}. Machine: {result.machine}."
     made_by = [] if name.endswith(SHORT) else ["", "```", *(run.command for run in result.runs), "```"]
     return "\n".join([*make(result), "", measured, *made_by, ""])
 
