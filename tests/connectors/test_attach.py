@@ -29,7 +29,7 @@ def test_a_model_without_vision_gets_the_name(seen: CommandLine, scripted_openai
     done = ask(seen, scripted_openai, "What colour is it?", "--attach", "cat.png")
     assert done.status == 0
     assert "A cat, I guess.\n\n[Not shown to scripted, only named: cat.png.]" in done.out
-    assert "! pictures were refused: HTTP 400" in done.out
+    assert "! images were refused: HTTP 400" in done.out
     assert "not a multimodal model" in done.out
     assert shown(scripted_openai) == []
     assert "cat.png, image/png" in last_text(scripted_openai)

@@ -90,7 +90,7 @@ async def read_turn(message: discord.Message, me: discord.abc.User, *, is_known_
         )
         problem = problem or attachment_problem(data)
         if not problem and picture_type(data) and sum(part["type"] == "image" for part in files) == MAX_PICTURES:
-            problem = f"the limit is {MAX_PICTURES} pictures"
+            problem = f"the limit is {MAX_PICTURES} images"
         if problem:
             notes.append(f"{printable_name(file.filename)} was left out: {problem}")
         else:
@@ -195,7 +195,7 @@ class DiscordTurn:
             try:
                 await self._post(file=file)
             except REQUEST_ERRORS as error:
-                log.warning("a picture cannot be sent: %s", type(error).__name__)
+                log.warning("an image cannot be sent: %s", type(error).__name__)
 
     async def send(self, content: str, **parts: Any) -> discord.Message:
         """Send an answer or a question as a reply, and return it."""

@@ -53,7 +53,7 @@ COMMANDS = {
     "/commands": "on|off: allow tools that execute commands; each call still needs approval",
     "/continue": "ask the open question again, or continue an interrupted turn",
     "/undo": "[ID]: undo this session's last change of a file, or the named change, after approval",
-    "/attach": "FILE: attach a picture or a text file to the next message",
+    "/attach": "FILE: attach an image or a text file to the next message",
     "/reset": "delete this session, after confirmation",
     "/quit": "leave the chat and keep the session",
 }

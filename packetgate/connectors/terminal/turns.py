@@ -63,7 +63,7 @@ async def ask(
         typer.Argument(metavar="REQUEST", help="The request. Without it, or with -, standard input is read."),
     ] = None,
     attach: Annotated[
-        list[Path] | None, typer.Option("--attach", help="Attach a picture or a text file; can be repeated.")
+        list[Path] | None, typer.Option("--attach", help="Attach an image or a text file; can be repeated.")
     ] = None,
     session: Session = None,
     context_type: ContextType = None,

@@ -152,7 +152,7 @@ class CompatibleChat(BaseChatOpenAI):
         elif name:
             self.refused_parameters.add(name)
         elif picture_names(sent) and is_refusal(error):
-            refusal = f"pictures were refused: HTTP {error.status_code}: {shorten(error_text(error), 300)}"
+            refusal = f"images were refused: HTTP {error.status_code}: {shorten(error_text(error), 300)}"
             sent = without_pictures(sent)
         else:
             raise error

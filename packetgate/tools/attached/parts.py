@@ -51,7 +51,7 @@ def attachment_problem(data: bytes) -> str:
     except UnicodeDecodeError:
         is_text = False
     if not is_text:
-        return "it is neither text in UTF-8 nor a picture (PNG, JPEG, GIF, WebP)"
+        return "it is neither text in UTF-8 nor an image (PNG, JPEG, GIF, WebP)"
     too_large = f"it has {len(data):,} bytes, the limit is {MAX_ATTACHED_TEXT_BYTES:,}"
     return too_large if len(data) > MAX_ATTACHED_TEXT_BYTES else ""
 
@@ -118,8 +118,8 @@ def text_and_files(messages: Sequence[BaseMessage]) -> tuple[str, list[tuple[str
     pictures = sum(bool(picture_type(data)) for _, data in files)
     if len(files) > _MAX_FILES or pictures > MAX_PICTURES:
         raise RequestError(
-            f"{len(files)} files are attached, {pictures} of them pictures: "
-            f"the limit is {_MAX_FILES} files and {MAX_PICTURES} pictures"
+            f"{len(files)} files are attached, {pictures} of them images: "
+            f"the limit is {_MAX_FILES} files and {MAX_PICTURES} images"
         )
     for name, data in files:
         if problem := attachment_problem(data):
@@ -138,7 +138,7 @@ def _decode_part(part: Part) -> bytes:
         raise RequestError(f"{shorten(str(url), 80)} is not fetched: send the file itself, in base64 as a data: URL")
     if not isinstance(encoded, str):
         raise RequestError(
-            f"a part of type {kind!r} cannot be read: send text, or a picture or text file in base64 as a data: URL"
+            f"a part of type {kind!r} cannot be read: send text, or an image or text file in base64 as a data: URL"
         )
     if len(encoded) > 2 * MAX_PICTURE_BYTES:
         raise RequestError(f"an attached file is larger than {byte_size(MAX_PICTURE_BYTES)}")
@@ -167,6 +167,6 @@ def _attachment(name: str, data: bytes, kept: ResultStore | None, session: str) 
         handle = kept.keep(data) if kept else ""
     if not handle:
         raise RequestError(
-            f"the picture {name} cannot be stored: send it in a session, or check that the data folder is writable"
+            f"the image {name} cannot be stored: send it in a session, or check that the data folder is writable"
         )
     return Attachment(**known, mime_type=kind, handle=handle)
