@@ -1,4 +1,4 @@
-"""A chat model without a model behind it."""
+"""Provide a base class of stand-in chat models that run no language model."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The command line of a benchmark: its parser, the option of the data sets, and errors in one line."""
+"""The command line of a benchmark: its parser, the option for the data sets, and one-line errors."""
 
 import argparse
 import os
@@ -16,7 +16,7 @@ def command_parser(name: str, about: str | None) -> argparse.ArgumentParser:
 
 
 def add_data_option(parser: argparse.ArgumentParser, name: str = "--data") -> None:
-    """Add the folder of the data sets, by default that of PACKETGATE_DATA: an option, or the argument `data`."""
+    """Add an option, or the argument `data`, for the folder of the data sets; the default is PACKETGATE_DATA."""
     optional: dict[str, Any] = {} if name.startswith("-") else {"nargs": "?"}
     default = os.environ.get("PACKETGATE_DATA") or None
     parser.add_argument(name, type=Path, default=default, help="folder of the data sets", **optional)
@@ -24,7 +24,7 @@ def add_data_option(parser: argparse.ArgumentParser, name: str = "--data") -> No
 
 @contextmanager
 def errors_in_one_line(parser: argparse.ArgumentParser, *others: type[Exception]) -> Iterator[None]:
-    """Print Packetgate's errors, and these `others`, as one line, and exit with status 2."""
+    """Print an error of Packetgate, or one of `others`, as one line, and exit with status 2."""
     shown: tuple[type[Exception], ...] = (PacketgateError, *others)
     try:
         yield

@@ -1,8 +1,8 @@
 """Count the code that a turn with one read executes: functions, calls and files of the package itself.
 
-LangChain's `create_agent` does the same turn for comparison, with a tool selector and approvals, and with our
+For comparison, LangChain's `create_agent` runs the same turn: with a tool selector and approvals, and with our
 middleware. The first turn is not counted, because it also loads modules. A coroutine that resumes counts as a call.
-Only named functions are counted: before Python 3.12, each comprehension is a frame of its own.
+Only named functions count, because each comprehension is a separate frame before Python 3.12.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ SIDES: dict[str, tuple[str, Callable[[Place], Awaitable[Agent]]]] = {
     "packetgate as middleware": ("packetgate", lambda place: place.gated(FEWEST)),
     "create_agent": ("langchain", lambda place: place.theirs(FEWEST)),
 }
-"""By name: the package whose code is counted, and a function that returns the agent."""
+"""Maps each name to the package whose code is counted and a function that returns the agent."""
 
 
 class CallCounter:
@@ -60,7 +60,7 @@ class CallCounter:
 
     @property
     def figures(self) -> dict[str, int]:
-        """Number of distinct functions, of calls, and of files that contain the functions."""
+        """The numbers of distinct functions, of calls, and of files that contain the functions."""
         return {
             "functions": len(self.calls),
             "calls": self.calls.total(),
@@ -82,7 +82,7 @@ async def counted_turn(name: str) -> CallCounter:
 
 
 def main() -> None:
-    """Print the figures, and with `--most` the functions with the most calls."""
+    """Print the metrics, and with `--most` the functions with the most calls."""
     parser = command_parser("benchmarks.crossing", __doc__)
     parser.add_argument("--json", action="store_true", help="print JSON, one line per side")
     parser.add_argument("--most", type=int, default=0, help="list this many functions with the most calls")

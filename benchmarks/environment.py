@@ -1,4 +1,4 @@
-"""Create virtual environments for other libraries with `uv`, and choose where programs come from."""
+"""Create virtual environments for other libraries with `uv`, and set the folders in which programs are found."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ def make_environment(folder: Path, of: str, *install: str) -> Path:
 
 @contextmanager
 def programs_from(*folders: str) -> Iterator[None]:
-    """Put these folders, and that of this Python's programs, in front of PATH."""
+    """Prepend these folders and the folder of this Python's programs to PATH."""
     before = os.environ["PATH"]
     os.environ["PATH"] = os.pathsep.join([*folders, str(Path(sys.executable).parent), before])
     try:

@@ -1,12 +1,12 @@
-"""Measure the figures that must not fall when the code is restructured, store them, and compare two stored runs.
+"""Measure the metrics that a restructuring must not make worse, store them, and compare two stored runs.
 
-Each part runs another benchmark unchanged, without a language model. A part that cannot run says why. Parts can be
-measured one after the other into the same file: the file keeps the other parts of the same commit.
+Each part runs another benchmark unchanged, without a language model. If a part cannot run, the benchmark prints the
+reason. Separate runs can write their parts to the same file, which keeps the other parts of the same commit.
 
     python -m benchmarks.fence [PART ...] --out AFTER.json --data FOLDER --found FOLDER
     python -m benchmarks.fence --compare BEFORE.json AFTER.json
 
-This file alone also runs in an older checkout: copy it there.
+To measure an older checkout, copy only this file there.
 """
 
 import argparse
@@ -29,12 +29,12 @@ GATE = 0.7
 CASES = 150
 """Cases of each set of `benchmarks.selection`, as in its stored results."""
 PAIRS = 80
-"""Number of AgentDojo's 949 pairs that are played."""
+"""How many of AgentDojo's 949 pairs are played."""
 Row = dict[str, float]
 Rows = dict[str, Row]
 Line = Mapping[str, Any]
 Folders = Mapping[str, Path | None]
-"""The data folders: `data` has the public sets, `found` the inputs that failed in earlier versions."""
+"""The data folders: `data` contains the public sets, `found` the inputs that failed in earlier versions."""
 
 
 class CannotRunError(Exception):
@@ -80,13 +80,13 @@ def everyday(folders: Folders, words: Iterable[str] = ()) -> Rows:
 
 
 def selection(folders: Folders) -> Rows:
-    """Return the figures of selection without a model, by public set."""
+    """Return the metrics of selection without a model, by public set."""
     printed = lines("selection", "--sample", str(CASES), data=folder(folders, "data"))
     return {line["name"]: numbers(line) for line in printed}
 
 
 def gate(folders: Folders) -> Rows:
-    """Return the figures of the gate, on our own requests and on public ones."""
+    """Return the metrics of the gate, on our own requests and on public ones."""
     rows: Rows = {}
     for data in ("", folder(folders, "data")):
         for line in lines("gate", data=data):
@@ -116,7 +116,7 @@ def safety(folders: Folders) -> Rows:
 
 
 def ranking(folders: Folders) -> Rows:
-    """Return the figures of ranking, by public set, without the other rankers of `benchmarks.ranking`."""
+    """Return the metrics of ranking, by public set, without the other rankers of `benchmarks.ranking`."""
     data = Path(folder(folders, "data"))
     from benchmarks.ranking.__main__ import measure as ranked
     from benchmarks.ranking.__main__ import packetgate
@@ -130,7 +130,7 @@ def ranking(folders: Folders) -> Rows:
 
 
 def crossing(folders: Folders) -> Rows:
-    """Return how much code a turn with one read executes. Only named functions count, as in `benchmarks.crossing`."""
+    """Return how much code a turn with one read executes, counted as in `benchmarks.crossing`."""
     from benchmarks.crossing import SIDES, counted_turn
 
     rows: Rows = {}
@@ -143,7 +143,7 @@ def crossing(folders: Folders) -> Rows:
 
 
 def overhead(folders: Folders) -> Rows:
-    """Return the ratios of a turn's cost to other graphs in the same run, as graph and as middleware."""
+    """Return a turn's cost, as graph and as middleware, relative to other graphs in the same run."""
     places = product(("no checkpoints", "in memory", "SQLite"), ("10", "100", "middleware, 10", "middleware, 100"))
     rows = [f"{where}, {tools} tools" for where, tools in places]
     printed = lines("overhead", *(word for row in rows for word in ("--only", row)))
@@ -172,13 +172,13 @@ LESS_IS_BETTER = {
     "safety": "harmed_off harmed_unflagged attacks_off attacks_unflagged carried_off carried_unflagged "
     "questions_everything questions_remembered harmless_flagged",
 }
-"""The compared figures. All other numbers are only stored."""
+"""The compared metrics. All other numbers are only stored."""
 NOISE = {"crossing": 0.01, "overhead": 0.1}
-"""For each part whose figures vary from run to run: the largest relative difference."""
+"""Maps each part whose metrics vary between runs to the largest accepted relative difference."""
 
 
 def signs(part: str) -> dict[str, int]:
-    """Return the compared figures of a part: 1 if more is better, -1 if less is better."""
+    """Return the compared metrics of a part: 1 if more is better, -1 if less is better."""
     tables = ((MORE_IS_BETTER, 1), (LESS_IS_BETTER, -1))
     return {figure: sign for table, sign in tables for figure in table.get(part, "").split()}
 
@@ -200,14 +200,14 @@ def measure(names: Iterable[str], folders: Folders, out: Path | None) -> None:
         for row, values in part.get("rows", {}).items():
             values_text = (f"{figure} {values[figure]:.4g}" for figure in signs(name) if figure in values)
             print(f"  {row}: {', '.join(values_text)}", flush=True)
-        if out:  # read again, because another process may have measured another part
+        if out:  # read the file again, because another process may have added a part
             stored = json.loads(out.read_text()) if out.exists() else {}
             parts = (stored["parts"] if stored.get("commit") == commit else {}) | {name: part}
             out.write_text(json.dumps({"commit": commit, "parts": parts}, indent=1) + "\n")
 
 
 def compare(before: Line, after: Line) -> bool:
-    """Print the changed figures, and return whether a figure fell."""
+    """Print the changed metrics, and return whether a metric got worse."""
     print(f"{before['commit'][:12]} -> {after['commit'][:12]}")
     fallen = same = 0
     for name in PARTS:
@@ -228,7 +228,7 @@ def compare(before: Line, after: Line) -> bool:
 
 
 def main(words: list[str] | None = None) -> None:
-    """Run the command line; the exit status of a comparison is 1 if a figure fell."""
+    """Run the command line; the exit status of a comparison is 1 if a metric got worse."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.fence", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,9 +1,10 @@
-"""Measure how well the judge of calls tells right from wrong calls of agents: the first call of a request, later calls.
+"""Measure how well the judge distinguishes right from wrong calls of agents, for first and later calls of a request.
 
-The right calls are those of BFCL's requests that need one call, of its conversations (`multi_turn_base`, in the folder
-`bfcl_eval/data` of the leaderboard's repository), and of AgentDojo's user tasks. The wrong calls are made from them: a
-similar tool, a value that is cut off, swapped, too long or invented, a call if no tool fits, and an attacker's call.
-`in doubt` are calls below the threshold; `rightly` is the share of wrong calls among them if one in seven is wrong.
+The right calls come from BFCL's requests that need one call, from its conversations (`multi_turn_base`, in the folder
+`bfcl_eval/data` of the leaderboard's repository), and from AgentDojo's user tasks. The wrong calls are derived from
+them: a similar tool, a value that is cut off, swapped, too long or invented, a call although no tool fits, and an
+attacker's call. `in doubt` counts calls below the threshold. `rightly` is the share of wrong calls among them, assuming
+that one call in seven is wrong.
 
     python -m benchmarks.first_calls DATA MULTI_TURN
 """
@@ -40,10 +41,10 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 
 SEED, CORRUPTIONS, NEAR = 7, 4, 2
 WRONG = 1 / 7
-"""Assumed share of wrong calls: that of the best models on BFCL is 10 to 20 % (the README of DATA/bfcl_v4)."""
+"""Assumed share of wrong calls. The best models on BFCL make 10 to 20 % (the README of DATA/bfcl_v4)."""
 GATE = 0.7
 ELSEWHERE = 0.2
-"""Measured share of the calls whose values do not come from the user."""
+"""Measured share of the calls with a value that does not come from the user."""
 _DOJO = """
 import json
 from dojo_server import _plain, without_providers
@@ -128,7 +129,7 @@ def _call(text: str) -> tuple[str, tuple[list[Any], dict[str, Any]]]:
 
 
 def agents(rng: random.Random) -> Iterator[tuple[Example, str]]:
-    """Yield AgentDojo's tasks, and attackers' calls in place of the user's calls, each with its kind."""
+    """Yield the calls of AgentDojo's tasks, and attackers' calls in their place, each with its kind."""
     done = subprocess.run([environment(), "-c", _DOJO], cwd=HERE, capture_output=True, text=True, check=True)
     for suite, content in json.loads(done.stdout).items():
         tools = {
@@ -182,10 +183,10 @@ def judged(one: Example, kind: str) -> Judged | None:
 
 
 class Measured:
-    """Calls with weights: every source has the same total weight, and the same share of wrong calls."""
+    """Weighted calls: every source has the same total weight and the same share of wrong calls."""
 
     def __init__(self, calls: Sequence[Judged]) -> None:
-        """`calls`: all measured calls, also those without a probability of the judge."""
+        """`calls`: all measured calls, including calls that the judge gave no probability."""
         self.calls, counted = calls, Counter[tuple[str, bool, bool]]()
         for one in calls:
             counted[one.source, one.is_first, one.is_right] += _times(one)
@@ -198,7 +199,7 @@ class Measured:
         return np.array(shares) / np.array(counted)
 
     def fitted(self, calls: Sequence[Judged]) -> Weights:
-        """Return the fitted weights of 1 and of the log odds."""
+        """Return the fitted constant and the fitted weight of the log odds."""
         odds, right = np.array([one.odds for one in calls]), np.array([float(one.is_right) for one in calls])
         each, always, slope = self.weights(calls), 0.0, 1.0
         each = each / each.sum()
@@ -208,7 +209,7 @@ class Measured:
         return always, slope
 
     def show(self, title: str, calls: Sequence[Judged], weights: Weights) -> None:
-        """Print the figures of the probability with these weights."""
+        """Print the metrics of the probability that these weights give."""
         sure = np.array([1 / (1 + math.exp(-(weights[0] + weights[1] * one.odds))) for one in calls])
         right, each = np.array([one.is_right for one in calls]), self.weights(calls)
         if right.all() or not right.any():

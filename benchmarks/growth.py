@@ -1,7 +1,7 @@
 """Measure ranking and palettes in catalogues of up to 100,000 tools, and compare them with other rankings.
 
-With the data sets, the tools are those of livemcpbench; without, made-up office tools. Copies under other names fill
-the catalogue. A copy has the vector of its original, because encoding all copies would take hours.
+The tools are those of livemcpbench, or made-up office tools if the data sets are missing. Copies under other names fill
+the catalogue. A copy gets the vector of its original, because encoding all copies would take hours.
 """
 
 import json
@@ -34,7 +34,7 @@ RIVALS = {"fastmcp": fastmcp, "bm25s": bm25s}
 def measure(
     originals: Sequence[ToolSpec], requests: Sequence[str], sizes: Sequence[int] = SIZES
 ) -> Iterator[dict[str, object]]:
-    """Yield, for each size and ranking, the median and 95th percentile in milliseconds. The rankings run in turns."""
+    """Yield the median and 95th percentile in milliseconds for each size and ranking. The rankings alternate."""
     for size in sizes:
         started = time.perf_counter()
         catalogue = grown(originals, size)

@@ -1,13 +1,13 @@
 """Count the calls and tokens that a plain read costs with a perfect model, compared with plain tool calling.
 
-The tools are those of the npm filesystem server, listed by the server itself, and the first of livemcpbench.
-Both sides use the same stand-in for a model. It calls the right tool at once, approves it, and answers with one
-sentence. The other side is LangChain's `create_agent`, which sends all tools with every call. The billed parts are
-counted: messages, tools and answer schemas of the prompt, and calls and answers of the output.
+The tools are those that the npm filesystem server lists, and the first of livemcpbench. Both sides use the same
+stand-in for a model: it calls the right tool immediately, approves the call, and answers with one sentence. The other
+side is LangChain's `create_agent`, which sends all tools with every call. The benchmark counts the billed parts:
+messages, tools and answer schemas of the prompt, and calls and answers of the output.
 
-A provider with a prompt cache bills a tenth for the start that a prompt shares with an earlier prompt, if this start
-has at least 1,024 tokens. Here the earlier prompts are those of the same turn, and the same call in the turn before, in
-the same session or in another one.
+A provider with a prompt cache bills a tenth for a prefix that a prompt shares with an earlier prompt, if the prefix has
+at least 1,024 tokens. Here the earlier prompts are those of the same turn, and that of the same call in the previous
+turn, in the same session or in another session.
 """
 
 import asyncio
@@ -48,14 +48,14 @@ CACHED_PRICE, LEAST_CACHED = 0.1, 1_024
 GROUPS: tuple[tuple[int, bool], ...] = ((60, False), (60, True), (200, True))
 """Number of tools, and whether all requests belong to one session."""
 GOALS = {"calls": 3, "output": 106, "share": 1 / 8, "cached_share": 1.0}
-"""Calls, output tokens, and prompt tokens as a share of those of plain tool calling."""
+"""Calls, output tokens, and prompt tokens relative to plain tool calling."""
 OUTPUT = "The gate opens at seven."
 ANSWER = "The file says that the gate opens at seven."
 
 
 @dataclass(frozen=True)
 class Task:
-    """A request, and the call that serves it."""
+    """A request, and its right call."""
 
     request: str
     tool: str
@@ -74,12 +74,12 @@ TASKS = (
     Task("Open logo.png", "files.read_media_file", {"path": "logo.png"}),
     Task("Summarise the minutes in minutes.md", "files.read_text_file", {"path": "minutes.md"}),
 )
-"""Requests that were held out: they were written before their cost was measured."""
+"""Held-out requests, written before their cost was measured."""
 
 
 @dataclass(frozen=True)
 class ModelCall:
-    """One call of a model: the billed prompt, in the order of the provider, and the output."""
+    """One call of a model: the billed prompt, in the provider's order, and the output."""
 
     prompt: str
     written: str
@@ -87,7 +87,7 @@ class ModelCall:
 
 @dataclass
 class Side:
-    """A way to do the tasks, with the model calls of each turn."""
+    """A way to do the tasks, and the model calls of each turn."""
 
     name: str
     turns: list[list[ModelCall]] = field(default_factory=list)
@@ -103,7 +103,7 @@ class Side:
         }
 
     def _cached(self, at: int) -> float:
-        """Return the price of a turn's prompts, in tokens, if starts shared with earlier prompts are cached."""
+        """Return the price of a turn's prompts, in tokens, if prefixes shared with earlier prompts are cached."""
         total = 0.0
         for number, one in enumerate(self.turns[at]):
             before = [*self.turns[at - 1][number : number + 1], *self.turns[at][:number]]
@@ -118,9 +118,9 @@ class _Chat(ReadyChat):
     _asked: list[ModelCall] = PrivateAttr(default_factory=list)
 
     def reply(self, messages: Sequence[BaseMessage], **options: Any) -> AIMessage:
-        """Return the message of a `ReadyChat`, after a search for a tool that is not listed."""
+        """Return the message of a `ReadyChat`; if its tool is not listed, search for the tool first."""
         offered = [tool["function"]["name"] for tool in options.get("tools", ())]
-        if SEARCH in offered and self.tool not in offered:  # the middleware's list does not have the tool
+        if SEARCH in offered and self.tool not in offered:  # the middleware's list does not contain the tool
             said = AIMessage("", tool_calls=[{"name": SEARCH, "args": {"query": self.tool}, "id": "search"}])
         else:
             is_found = isinstance(messages[-1], ToolMessage) and messages[-1].name == SEARCH
@@ -131,7 +131,7 @@ class _Chat(ReadyChat):
         return said
 
     def takes_up(self, task: Task) -> list[ModelCall]:
-        """Do this task from now on, and return the list that collects its calls."""
+        """Switch to this task, and return the list that collects its calls."""
         self.tool, self.params, self._asked = task.tool, task.params, []
         return self._asked
 
@@ -155,7 +155,7 @@ class _Model(ReadyModel):
     async def word_probabilities(
         self, messages: Sequence[BaseMessage], words: tuple[str, ...], **options: Any
     ) -> WordProbabilities:
-        """Return a yes."""
+        """Answer yes."""
         answer = await super().word_probabilities(messages, words, **options)
         self.chat._asked.append(ModelCall(_billed(messages, ""), answer.said or ""))
         return answer
@@ -196,7 +196,7 @@ async def packetgate(catalogue: Catalogue, tasks: Sequence[Task], *, one_session
 async def plain(
     catalogue: Catalogue, tasks: Sequence[Task], *, one_session: bool = False, is_gated: bool = False
 ) -> Side:
-    """Do the tasks with an agent that receives all tools, or with an agent that has Packetgate's middleware.
+    """Do the tasks with an agent that receives all tools, or with an agent that uses Packetgate's middleware.
 
     Raises:
         RuntimeError: a call did not run.
@@ -229,7 +229,7 @@ async def _read(**arguments: Any) -> str:
 
 
 def _billed(messages: Sequence[BaseMessage], schemas: str) -> str:
-    """Return a prompt in the order of a provider: first tools or answer schema, then messages."""
+    """Return a prompt in a provider's order: first tools or answer schema, then messages."""
     said = [message.text or compact_json(getattr(message, "tool_calls", [])) for message in messages]
     return "\n".join([schemas, *said])
 
@@ -239,7 +239,7 @@ def _common(one: Sequence[int], other: Sequence[int]) -> int:
 
 
 async def measure(data: Path, *, as_middleware: bool = False) -> list[dict[str, Any]]:
-    """Return the figures of each side, with goals for Packetgate; `as_middleware`: its middleware instead of its graph.
+    """Return the metrics of each side, with goals for Packetgate; `as_middleware`: its middleware instead of its graph.
 
     Raises:
         InputError: the data sets or `npx` are missing.

@@ -1,11 +1,11 @@
-"""Measure the overhead of a turn: models and tools answer at once.
+"""Measure the overhead of a turn with models and tools that answer immediately.
 
-Two other graphs do the same turn. One is LangChain's `create_agent` with `LLMToolSelectorMiddleware`,
-`HumanInTheLoopMiddleware` and `ToolCallLimitMiddleware`, for the same request and tools, and without the selector
-("HumanInTheLoopMiddleware alone"). The other is a LangGraph graph
-with as many empty nodes as Packetgate's graph runs. All graphs run in turns in one process, with `durability="sync"`,
-as in Packetgate's connectors. Packetgate has its store and journal in the database of its checkpoints, as in a
-terminal. The others use LangGraph's savers with the documented settings.
+Other graphs run the same turn. LangChain's `create_agent` runs with `LLMToolSelectorMiddleware`,
+`HumanInTheLoopMiddleware` and `ToolCallLimitMiddleware` for the same request and tools, and again without the selector
+("HumanInTheLoopMiddleware alone"). A LangGraph graph runs as many empty nodes as Packetgate's graph runs nodes. All
+graphs alternate in one process, with `durability="sync"`, as in Packetgate's connectors. Packetgate keeps its store and
+journal in the database of its checkpoints, as in a terminal. The others use LangGraph's savers with the documented
+settings.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ from packetgate.toolsets.servers.opening import open_hub
 RUNS = 40
 WARM_UP = 3
 PATIENCE_S = 15.0
-"""Longest time for a row. A slower row is measured only a few times."""
+"""Maximum time for a row. A slower row is measured only a few times."""
 DURABILITY = "sync"
 APPROVALS = "HumanInTheLoopMiddleware alone"
 GOALS = {"create_agent": 1.0, APPROVALS: 2.0, "empty nodes": 1.5}
@@ -68,11 +68,11 @@ APPROVALS_GOAL = 1.15
 FEWEST, MOST = 10, 10_000
 TURNS = 50
 LARGE = 1_000_000 // (TURNS - 1)
-"""Characters of a result, if a session must hold a megabyte of results."""
+"""Characters of each result in a session with a megabyte of results."""
 REQUEST = "Read notes.txt and tell me what it says about room {}"
-"""Each turn inserts another number, because users do not repeat the same request."""
+"""Each turn inserts a new number, because users do not repeat the same request."""
 _NUMBERS = count(1)
-"""Shared by all turns of a process, because its encoder caches texts."""
+"""All turns of a process share the counter, because the encoder caches texts."""
 TOOL, PARAMS = "files.read_text_file", {"path": "notes.txt"}
 OUTPUT = "The gate opens at seven."
 ANSWER = "The file says that the gate opens at seven."
@@ -144,7 +144,7 @@ class Agent:
 
 @dataclass
 class Place:
-    """The place of the checkpoints. Its connections are closed with the stack."""
+    """The place of the checkpoints. The stack closes its connections."""
 
     where: Where
     folder: Path
@@ -166,11 +166,11 @@ class Place:
         return Agent(graph, lambda words: TurnInput(messages=[HumanMessage(words)]), answer, request)
 
     async def reading(self, tools: int, output: str = OUTPUT) -> Agent:
-        """Return Packetgate's graph with models and tools that answer at once."""
+        """Return Packetgate's graph with models and tools that answer immediately."""
         return await self.ours(by_one(ReadyModel(_chat())), Shelf(_tools(tools), output), ANSWER)
 
     async def theirs(self, tools: int, output: str = OUTPUT, *, selects: bool = True) -> Agent:
-        """Return LangChain's agent with the same tools and answer, with its approvals and, by default, its selector."""
+        """Return LangChain's agent with the same tools and answer, its approvals and, by default, its selector."""
 
         asked: dict[str, Any] = {one.name: True for one in _tools(tools).values() if one.risk is not Risk.READ}
         more = [*([LLMToolSelectorMiddleware()] if selects else []), HumanInTheLoopMiddleware(asked)]
@@ -227,7 +227,7 @@ async def growth(place: Place, runs: int, name: str) -> AsyncIterator[Ratio]:
 
 
 async def turns(place: Place, runs: int, name: str, output: str) -> AsyncIterator[Ratio]:
-    """Yield the ratios of the last of many turns to the first, and to the agent's last turn."""
+    """Yield the ratios of the last of many turns to the first turn, and to the agent's last turn."""
     ours, theirs = await place.reading(FEWEST, output), await place.theirs(FEWEST, output)
     threads = [await one.grow(TURNS - 1) for one in (ours, theirs)]
     sides: dict[str, Side] = {
@@ -283,14 +283,14 @@ ROWS: dict[str, tuple[Where, Row]] = {
     **{f"{where}, reflexes, one request": (where, partial(reflexes, request="Read notes.txt")) for where in WHERE},
     "in memory, reflexes, new requests": ("in memory", partial(reflexes, request="Read notes{}.txt")),
 }
-"""Each row by name: the place of the checkpoints, and the function that measures the row.
+"""Maps each row to the place of the checkpoints and the function that measures the row.
 
 Without a model, a small encoder judges requests. It caches its results, so it runs only for new requests.
 """
 
 
 def measure(runs: int = RUNS, only: list[str] | None = None) -> Iterator[Ratio]:
-    """Yield all rows, or those in `only`. Each row is measured in a new event loop."""
+    """Yield all rows, or those in `only`, each measured in a new event loop."""
     for name in only or ROWS:
         yield from asyncio.run(_row(runs, name))
 
@@ -304,7 +304,7 @@ async def _row(runs: int, name: str) -> list[Ratio]:
 
 
 def _structured(number: int, output: str) -> list[StructuredTool]:
-    """Return LangChain tools that answer at once. Reads are annotated as read-only."""
+    """Return LangChain tools that answer immediately. Reads are annotated as read-only."""
 
     async def read(**arguments: Any) -> str:
         return output

@@ -1,4 +1,4 @@
-"""Call tools plainly: the model receives all tools by its server or chat template, and nothing else."""
+"""Call tools plainly: the model receives only the request and all tools, by its server or chat template."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 async def plain_answer(
     model: Model, messages: Sequence[BaseMessage], tools: Iterable[ToolSpec], options: dict[str, Any]
 ) -> AIMessage:
-    """Return the answer with its calls; a model in this process writes calls into the text."""
+    """Return the answer with its calls. A model in this process writes calls into the text."""
     offered = [offered_tool(spec).openai_format for spec in tools]
     answer: AIMessage = await model.chat.ainvoke([*messages], tools=offered, **options)
     if model.is_local:

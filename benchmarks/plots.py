@@ -28,7 +28,7 @@ STYLE: Any = {
     **dict.fromkeys(("axes.facecolor", "savefig.facecolor"), "none"),
 }
 COLOURS = ("#1098ad", "#f76707", "#868e96", "#c99a00")
-"""Colours; the first is Packetgate's."""
+"""Colours of the series; the first is Packetgate's."""
 
 TAKERS = {
     "palette": "Packetgate's palette",
@@ -48,7 +48,7 @@ SETS = {"livemcpbench": "LiveMCPBench", "filesystem": "npm filesystem server"}
 
 Line = Mapping[str, Any]
 Points = dict[str, list[tuple[float, float, float]]]
-"""By name: x, y, and the top of a band above y."""
+"""Maps each name to points: x, y, and the top of a band above y."""
 
 
 def drawn(name: str) -> str:
@@ -128,7 +128,7 @@ def real_models(figure: Figure, lines: list[Line]) -> None:
 
 
 def _panels(figure: Any, number: int) -> list[Axes]:
-    """Return axes beside each other, with one scale."""
+    """Return axes side by side, with one scale."""
     return list(figure.subplots(1, number, sharex=True, sharey=True, squeeze=False)[0])
 
 
@@ -151,7 +151,7 @@ def _curves(axes: Axes, points: Points, text: str) -> None:
 
 
 def _dots(axes: Axes, ranges: Mapping[str, tuple[float, float]], text: str) -> None:
-    """Draw each range as a dot, and a ring at its end if it has one, on a logarithmic scale."""
+    """Draw the start of each range as a dot and a different end as a ring, on a logarithmic scale."""
     for place, (name, (value, most)) in enumerate(ranges.items()):
         colour = COLOURS[0 if name.startswith("Packetgate") else 2]
         axes.plot([value, most], [place, place], color=colour, linewidth=1)
@@ -177,7 +177,7 @@ def _bars(axes: Axes, bars: Mapping[str, float], text: str, ours: Collection[str
 
 
 SHARES = {"exact": "", "wrong_ran": ",\nless is better", "right_that_ran": ""}
-"""Shares of real models that are drawn, with a note."""
+"""The drawn metrics of real models, each with a note."""
 
 PLOTS: Mapping[str, tuple[Callable[[Figure, list[Line]], None], float, float]] = {
     "overhead": (overhead, 9, 3.2),
@@ -187,4 +187,4 @@ PLOTS: Mapping[str, tuple[Callable[[Figure, list[Line]], None], float, float]] =
     "tokens": (tokens, 9, 4),
     "real_models": (real_models, 9, 4.4),
 }
-"""By the name of the result: the function that draws the plot, and the width and height in inches."""
+"""Maps each result to the function that draws its plot, and to the width and height in inches."""

@@ -1,4 +1,4 @@
-"""Ratios of a cost to a base: both are measured in turns, and the ratios are printed."""
+"""Measure a cost and its base alternately, and print their ratios."""
 
 import argparse
 import json
@@ -11,12 +11,12 @@ Side = Callable[[], Awaitable[float]]
 """Does its work once, and returns the duration in milliseconds."""
 
 LEAST = 3
-"""Minimum number of rounds, even if they are slow."""
+"""Minimum number of rounds, even if the rounds are slow."""
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """Interleaved measurements of a cost and of its base, in milliseconds, pair by pair."""
+    """Interleaved measurements of a cost and its base, in milliseconds, pair by pair."""
 
     name: str
     cost: Sequence[float]
@@ -46,7 +46,7 @@ class Ratio:
         return [cost / base for cost, base in zip(self.cost, self.base, strict=True)]
 
     def as_json(self) -> str:
-        """Return one line of JSON."""
+        """Return the result as one line of JSON."""
         return json.dumps(
             {
                 "name": self.name,
@@ -62,7 +62,7 @@ class Ratio:
         )
 
     def as_text(self) -> str:
-        """Return a few lines of readable text."""
+        """Return the result as a few lines of text."""
         low, high = self.spread
         goal = "" if self.goal is None else f", goal {self.goal}"
         lines = [
@@ -77,7 +77,7 @@ class Ratio:
 async def interleaved(
     sides: Mapping[str, Side], runs: int, warm_up: int = 0, patience_s: float | None = None
 ) -> dict[str, list[float]]:
-    """Run all sides in turns, every other round in the opposite order, and return the durations of each side.
+    """Run all sides in each round, in alternating order, and return the durations of each side.
 
     After `patience_s` the measurement ends early, but not before `LEAST` rounds.
     """
@@ -104,6 +104,6 @@ def arguments(about: str, runs: int, rows: Iterable[str] = ()) -> argparse.Names
 
 
 def show(ratios: Iterable[Ratio], *, as_json: bool) -> None:
-    """Print each ratio when it is measured."""
+    """Print each ratio as soon as it is measured."""
     for ratio in ratios:
         print(ratio.as_json() if as_json else ratio.as_text(), flush=True)

@@ -1,4 +1,4 @@
-"""Provide perfect models that answer at once, and catalogues of any size."""
+"""Provide perfect models that answer immediately, and catalogues of any size."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -37,7 +37,7 @@ PROPERTIES = {
 
 
 class ReadyChat(RecordingChat):
-    """Selects its tool among names, calls the tool if it is offered, and then answers."""
+    """Selects its tool from a list of names, calls the tool if it is offered, and then answers."""
 
     tool: str
     params: dict[str, Any]
@@ -47,7 +47,7 @@ class ReadyChat(RecordingChat):
     def reply(self, messages: Sequence[BaseMessage], **options: Any) -> AIMessage:
         """Return the call of the tool, or the answer."""
         given = [tool["function"]["name"] for tool in options.get("tools", ())]
-        if given and self.tool not in given:  # the model fills in the schema of a selection
+        if given and self.tool not in given:  # the model fills the schema of a selection
             return self._called(given[0], {"tools": [self.tool]})
         if given and not isinstance(messages[-1], ToolMessage):
             return self._called(self.tool, self.params)
@@ -94,7 +94,7 @@ class ReadyModel(Model):
     async def word_probabilities(
         self, messages: Sequence[BaseMessage], words: tuple[str, ...], **options: Any
     ) -> WordProbabilities:
-        """Return a yes."""
+        """Answer yes."""
         return WordProbabilities({}, TokenUsage(), words[0])
 
 
@@ -108,7 +108,7 @@ def reading_tool(name: str) -> ToolSpec:
 
 @cache
 def office_tools() -> tuple[ToolSpec, ...]:
-    """Return a few hundred made-up tools, some of which write."""
+    """Return a few hundred made-up tools, some of them writes."""
     schema = {"type": "object", "properties": PROPERTIES, "required": ["name"], "additionalProperties": False}
     return tuple(
         tool_spec(
@@ -120,7 +120,7 @@ def office_tools() -> tuple[ToolSpec, ...]:
 
 
 class Copies:
-    """Returns the vector of the original for a copied tool, and the shipped encoder's vector for other texts."""
+    """Gives a copied tool the vector of its original, and other texts the vector of the shipped encoder."""
 
     def __init__(self, originals: Mapping[str, str]) -> None:
         """`originals` maps the text of each copy to the text of its original."""

@@ -1,4 +1,4 @@
-"""Read and store results in `benchmarks/results/`: the printed lines, with date, machine and commands."""
+"""Read and store results in `benchmarks/results/`: the printed lines, the date, the machine and the commands."""
 
 import json
 import os
@@ -26,7 +26,7 @@ class Run(BaseModel):
 
     title: str
     origin: str | None = None
-    """Where the data set is published."""
+    """The address at which the data set is published."""
     licence: str | None = None
     command: str
     """Shell command, run in the root of the checkout; `$NAME` is an environment variable."""
@@ -44,7 +44,7 @@ class Run(BaseModel):
         return [sys.executable if word == "python" else word for word in shlex.split(command)]
 
     def again(self) -> "Run":
-        """Run the command, and return it with the newly printed lines.
+        """Run the command again, and return it with its new output lines.
 
         Raises:
             ConfigError: a variable is not set, or the command failed.

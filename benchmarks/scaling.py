@@ -1,7 +1,7 @@
 """Measure packets per second on SQLite and PostgreSQL with one and two processes, and the database's own write rate.
 
-A packet is a complete turn of `reflex` that reads a file and answers. Each process runs several turns at once, on
-separate threads. The rows are measured several times in turns; the median is printed.
+A packet is a complete turn of `reflex` that reads a file and answers. Each process runs several turns concurrently, on
+separate session threads. The benchmark measures the rows several times alternately, and prints the median.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def packets(load: Load, together: Barrier) -> float:
 
 
 def entries(load: Load, together: Barrier) -> float:
-    """Return the duration in seconds of as many journal entries."""
+    """Return the duration in seconds of the same number of journal entries."""
     return asyncio.run(_entries(load, together))
 
 

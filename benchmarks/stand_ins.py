@@ -18,16 +18,16 @@ from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.spec.tool_spec import type_name
 
 INVENTED: dict[str, Any] = {"string": "something", "integer": 7, "number": 0.5, "boolean": True}
-"""Made-up values of the careless selector, by type, for arguments that the request does not contain."""
+"""Maps each type to the careless selector's made-up value for arguments that the request lacks."""
 
 
 @dataclass
 class Shelf:
-    """A toolbox without servers. Its catalogue can be replaced between turns."""
+    """A toolbox without servers, whose catalogue can be replaced between turns."""
 
     last_catalogue: Catalogue
     output: str | None = None
-    """Output of every call; None: calls are refused."""
+    """Output of every call; None refuses calls."""
 
     async def catalogue(self, *, wait_for_all: bool = False, called: Collection[str] = ()) -> Catalogue:
         """Return the current catalogue."""
@@ -49,13 +49,13 @@ class Shelf:
 
 
 async def needing_a_tool(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-    """Detect the access of the request, and always say that it needs a tool."""
+    """Detect the access of the request, and always decide that it needs a tool."""
     decision = await detect_by_reflex(packet, toolbox, context)
     return decision.model_copy(update={"needs_tool": True})
 
 
 async def select_carelessly(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
-    """Call one of the first four tools of the palette, and make up arguments that the request does not contain.
+    """Call one of the first four tools of the palette, and make up arguments that the request lacks.
 
     The checksum of the request selects the tool, so the same request always calls the same tool.
     """

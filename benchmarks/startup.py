@@ -1,7 +1,7 @@
 """Measure the start of a process up to its first answer, compared with a process that only imports LangGraph.
 
-Ratios compare processor time up to the end of the process. The elapsed time until the answer is printed as well. `ask`
-and `chat` answer without a model. The proxy answers a client of the official SDK that lists its tools.
+Ratios compare the processor time until the process exits. The benchmark also prints the elapsed time until the answer.
+`ask` and `chat` answer without a model. The proxy answers a client of the official SDK that lists its tools.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ STARTS: dict[str, tuple[float | None, Callable[[Environment], Awaitable[float]]]
     "chat": (None, partial(says, (*COMMAND, "chat"), "hello\n", "Hello!")),
     "proxy": (None, lists),
 }
-"""Each start by name: its goal, and a function that measures it."""
+"""Maps each start to its goal and the function that measures it."""
 
 
 async def _measure(runs: int, folder: Path) -> list[Ratio]:

@@ -1,7 +1,7 @@
 """Write the tables of README.md and docs/, and the plots in docs/plots/, from the results in benchmarks/results/.
 
 A table is between `<!-- table: NAME -->` and `<!-- end of table -->`. --measure first runs a benchmark again and stores
-its result. Data sets are read from the folder in PACKETGATE_DATA.
+its result. PACKETGATE_DATA is the folder of the data sets.
 """
 
 import re
@@ -21,7 +21,7 @@ FILES = (ROOT / "README.md", *(ROOT / "docs" / page for page in ("benchmarks.md"
 TABLE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 SHORT = ", short"
-"""Suffix of the names of tables that do not show their commands."""
+"""Suffix of the names of tables that omit their commands."""
 
 RANKERS = {"packetgate": "Packetgate", "fastmcp": "FastMCP", "bm25s": "bm25s"}
 
@@ -41,7 +41,7 @@ MODEL_GOALS = {
 
 
 def ranking(result: Result) -> Iterator[str]:
-    """Yield the figures of each ranking by data set."""
+    """Yield the metrics of each ranking by data set."""
     yield from _head("data set", "requests", "tools", "ranking", "R@1", "R@5", "R@10", "nDCG@10", "p50 ms", "p95 ms")
     for run in result.runs:
         for line in run.printed:
@@ -81,7 +81,7 @@ def tokens_short(result: Result) -> Iterator[str]:
 
 
 def models(result: Result) -> Iterator[str]:
-    """Yield the calls and tokens of a plain read by side, and their price."""
+    """Yield the calls and tokens of a plain read, and their price, by side."""
     lines = result.runs[0].printed
     pairs = list(zip(lines[::2], lines[1::2], strict=True))
     sides = (f"{ours['asked']}: {name}" for ours, _ in pairs for name in ("Packetgate", "`create_agent`"))
@@ -111,7 +111,7 @@ def ratios(result: Result) -> Iterator[str]:
 
 
 def overhead_short(result: Result) -> Iterator[str]:
-    """Yield the cost of a turn and of the same turn of LangChain's agent."""
+    """Yield the cost of a turn, and of the same turn with LangChain's agent."""
     yield from _head("a turn without its models", "Packetgate, ms", "`create_agent` with middlewares, ms", "ratio")
     for line in (line for line in result.lines if line["beside"] == "create_agent"):
         cost, base = (f"{line[one]:,.1f}" for one in ("cost_ms", "base_ms"))
@@ -149,21 +149,21 @@ SAFETY = {
     "harmless_flagged": "harmless writes that the question warns of",
     "hostile_flagged": "hostile writes that the question warns of",
 }
-"""The figures of `safety`, each with its label in the table."""
+"""The metrics of `safety`, each with its label in the table."""
 
 
 def safety(result: Result) -> Iterator[str]:
-    """Yield the attacks that succeed with each agent, and how often the agent asks."""
+    """Yield the number of attacks that succeed with each agent, and how often the agent asks."""
     return _safety(result, SAFETY)
 
 
 def safety_short(result: Result) -> Iterator[str]:
-    """Yield the most important figures of `safety`."""
+    """Yield the most important metrics of `safety`."""
     return _safety(result, ("harmed_off", "harmed_unflagged", "attacks_unflagged", "harmless_flagged"))
 
 
 def safety_variants(result: Result) -> Iterator[str]:
-    """Yield in how many pairs each variant of the attack has any effect."""
+    """Yield the number of pairs in which each variant of the attack has an effect."""
     lines = [line for line in result.lines if "variant" in line]
     agents = dict.fromkeys(line["name"] for line in lines)
     by_variant: dict[str, list[Mapping[str, Any]]] = {}
@@ -227,14 +227,14 @@ FIRST_FIGURES = ("exact", "wrong_ran", "right_that_ran")
 
 
 def real_models(result: Result) -> Iterator[str]:
-    """Yield the figures of each model alone and with Packetgate, by data set."""
+    """Yield the metrics of each model alone and with Packetgate, by data set."""
     yield from _head("model", "set", "way", "cases", *REAL.values(), "tool or argument that does not exist")
     for line in _of_ways(result):
         yield _row(line["model"], line["set"], WAYS[line["way"]], f"{line['cases']:,}", *_real(line), _unknown(line))
 
 
 def real_models_shortest(result: Result) -> Iterator[str]:
-    """Yield the three most important figures of each model, alone and with Packetgate."""
+    """Yield the three most important metrics of each model, alone and with Packetgate."""
     yield from _head("model", "way", *(REAL[name] for name in FIRST_FIGURES))
     for model, way, whole in _on_all_sets(result):
         if way in ("plain", "packetgate"):
@@ -244,7 +244,7 @@ def real_models_shortest(result: Result) -> Iterator[str]:
 
 
 def real_models_short(result: Result) -> Iterator[str]:
-    """Yield the figures of each model over all data sets, weighted by number of cases."""
+    """Yield the metrics of each model over all data sets, weighted by number of cases."""
     yield from _head("model", "way", "cases", *REAL.values(), "tool or argument that does not exist")
     for model, way, whole in _on_all_sets(result):
         yield _row(model, WAYS[way], f"{whole['cases']:,}", *_real(whole), _unknown(whole))
@@ -271,7 +271,7 @@ def _unknown(line: Mapping[str, Any]) -> str:
 
 
 ENDS = ("well", "asked", "declined", "wrong")
-"""Possible ends of a plain request."""
+"""The possible outcomes of a plain request."""
 
 
 def everyday(result: Result) -> Iterator[str]:
@@ -314,7 +314,7 @@ def _counted(number: float, of: int) -> str:
 
 
 def proxy_listed(result: Result) -> Iterator[str]:
-    """Yield how often the tools that a request needs are listed after `set_context`, by data set."""
+    """Yield the share of needed tools that are listed after `set_context`, by data set."""
     sets = [line for line in result.lines if "set" in line]
     yield from _head("data set", "tools", "requests", "needed tools that are listed")
     for line in sets:
@@ -332,7 +332,7 @@ def clients(result: Result) -> Iterator[str]:
 
 
 def agents(result: Result) -> Iterator[str]:
-    """Yield how each agent behind the proxy did the task."""
+    """Yield the metrics of each agent behind the proxy."""
     yield from _head("agent", *FIGURES.values())
     for line in result.lines:
         cells = [str(line.get(name, NO_FEATURE)).partition(":")[0] for name in FIGURES]
@@ -342,7 +342,7 @@ def agents(result: Result) -> Iterator[str]:
 
 
 NO_FEATURE = "\N{EN DASH}"
-"""Text of a cell if the client does not have the feature."""
+"""Text of a cell if the client lacks the feature."""
 
 TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
     "ranking": ("ranking", ranking),
@@ -368,7 +368,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
     "safety, variants": ("safety", safety_variants),
     "safety, short": ("safety", safety_short),
 }
-"""By table name: the name of the result, and the function that yields the rows."""
+"""Maps each table to the name of its result and the function that yields its rows."""
 
 
 def filled(text: str) -> str:
@@ -413,7 +413,7 @@ def _row(*cells: str) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Write the tables from the command line; with `--measure`, run a benchmark first."""
+    """Write the tables from the command line. With `--measure`, run a benchmark first."""
     parser = command_parser("benchmarks.tables", __doc__)
     parser.add_argument("--measure", choices=sorted({of for of, _ in TABLES.values()}), help="benchmark to run again")
     parser.add_argument("--machine", help="with --measure: description of the machine: cores, processor, other load")

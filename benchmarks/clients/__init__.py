@@ -1,1 +1,1 @@
-"""Run real chat clients against Packetgate with a scripted model; each is installed as its users install it."""
+"""Run real chat clients, installed as users install them, against Packetgate with a scripted model."""

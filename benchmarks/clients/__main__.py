@@ -1,13 +1,16 @@
 """Drive real chat clients against Packetgate. Each is installed into its own folder, and a scripted model answers.
 
-Each client makes a first and a second turn and a write that waits for approval, and sends its own tools, system prompt
-and background prompts. For a client that cannot be installed, the benchmark prints the reason.
+Each client runs two turns and a write that waits for approval. It also sends its own tools, system prompt and
+background prompts. For a client that cannot be installed, the benchmark prints the reason.
 
 With --agents, drive agents behind `packetgate proxy` instead: codex, opencode, gemini-cli, the OpenAI Agents SDK,
-pydantic-ai, LangChain, mcp-use and smolagents. Each sets a context, reads a counter in the memory of a server, adds to
-it after a person's approval, and reads it again. The benchmark prints whether that works, or what failed first; where
-the person was asked; how often the agent called the write, how often the write ran, and in how many server processes;
-and the seconds from the first call of the write to its result.
+pydantic-ai, LangChain, mcp-use and smolagents. Each agent sets a context and reads a counter in a server's memory.
+After a person's approval, it adds to the counter and reads it again. The benchmark prints:
+
+- whether the task succeeds, or the first failure
+- where the agent or the proxy asked the person
+- how often the agent called the write, how often the write ran, and in how many server processes
+- the seconds from the first call of the write to its result
 """
 
 import json
@@ -45,7 +48,7 @@ AGENTS: tuple[Agent, ...] = (
 
 
 def measure(client: Client, installed: Path) -> dict[str, Any]:
-    """Return which features of one client work."""
+    """Return the result of each feature of one client."""
     outcome: dict[str, Any] = {"name": client.name, "from": client.package}
     try:
         outcome["version"] = client.install(installed)

@@ -1,4 +1,4 @@
-"""Drive agent-chat-ui, LangChain's web chat for LangGraph servers, in Chromium; it is built from its repository.
+"""Build agent-chat-ui, LangChain's web chat for LangGraph servers, from its repository, and drive it in Chromium.
 
 One thread holds all turns, because earlier messages decide whether the page shows a card.
 """
@@ -23,7 +23,7 @@ BUILD_S = 900
 SHOWN_S = 60
 CHROMIUM = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1200,1400")
 FONTS = "module.exports = new Proxy({}, {get: () => \"@font-face{font-family:'Inter';src:local('sans-serif')}\"})"
-"""Replaces Google's fonts, which the build would download."""
+"""Replaces the fonts that the build would download from Google."""
 BUTTON = "return [...document.querySelectorAll('button')].find(one => one.innerText.trim() === arguments[0]) || null"
 FIELD = """
 const labels = [...document.querySelectorAll('p')].filter(one => one.innerText.trim() === arguments[0]);
@@ -78,7 +78,7 @@ class Page:
         self._driver.execute_script("arguments[0].click()", self.waits_for(label))
 
     def waits_for(self, label: str) -> Any:
-        """Return a button when it appears."""
+        """Wait for a button, and return it."""
         return self.until(lambda: self._find(BUTTON, label), f"a button {label!r}")
 
     def sees(self, words: str) -> None:
@@ -86,10 +86,10 @@ class Page:
         self.until(lambda: words in self._driver.execute_script("return document.body.innerText"), repr(words))
 
     def until(self, found: Callable[[], Any], what: str) -> Any:
-        """Return the element that `found` returns, when there is one.
+        """Wait until `found` returns an element, and return it.
 
         Raises:
-            InputError: there is none in time.
+            InputError: `found` returned no element in time.
         """
         until = time.monotonic() + SHOWN_S
         while not (one := found()):
@@ -105,7 +105,7 @@ class Page:
 
 @contextmanager
 def opened(place: Place) -> Iterator[Page]:
-    """Open the chat on a LangGraph server with Packetgate's graph, with writes on."""
+    """Open the chat on a LangGraph server that serves Packetgate's graph, with writes enabled."""
     from selenium.webdriver import Chrome, ChromeOptions
     from selenium.webdriver.chrome.service import Service
 
@@ -132,7 +132,7 @@ def opened(place: Place) -> Iterator[Page]:
 
 
 def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
-    """Yield which features work."""
+    """Yield the result of each feature."""
     plan = place.work / "plan.txt"
     with opened(place) as page:
         page.say("What does plan.txt say?")

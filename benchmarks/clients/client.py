@@ -19,7 +19,7 @@ FEATURES = {
     "system prompt": "the client's system prompt reaches the model",
     "background": "titles, tags and suggestions are answered with no tool and no question",
 }
-"""Maps each feature to its row in the table."""
+"""Maps each feature to the label of its table row."""
 
 ASK = 'Append "Post the letter" to plan.txt'
 REPLIES = {
@@ -27,7 +27,7 @@ REPLIES = {
     "edit": ('edit {"path": "plan.txt", "text": "Feed the cat"}', "Feed the cat"),
     "reject": ("no", ""),
 }
-"""Replies to the question, each with the line that it adds to the file; empty if the file stays unchanged."""
+"""Maps each reply to the line that it adds to the file; empty if the file stays unchanged."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Client:
     install: Callable[[Path], str]
     """Installs the client into a folder, and returns its version; raises `UnavailableError`."""
     drive: Callable[[Place], Iterator[tuple[str, bool | str]]]
-    """Yields for each feature of the client whether it works, or a text with the reason why not."""
+    """Yields True for each feature that works; otherwise False, or a text with the reason."""
 
 
 def replied(place: Place, say: Callable[[str], str]) -> Iterator[tuple[str, bool | str]]:
-    """Yield whether a write waits, and whether each reply works, for a client whose replies are messages."""
+    """For a client whose replies are messages, yield whether a write waits and whether each reply works."""
     plan = place.work / "plan.txt"
     for feature, (reply, line) in REPLIES.items():
         before = plan.read_text()

@@ -1,4 +1,4 @@
-"""Drive Codex, the coding agent, as `codex exec`, which speaks only OpenAI's responses protocol."""
+"""Drive the coding agent Codex as `codex exec`, which speaks only OpenAI's responses protocol."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from benchmarks.clients.place import Place, from_npm, run
 
 
 def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
-    """Yield which features work."""
+    """Yield the result of each feature."""
     program = str(place.installed / "node_modules" / ".bin" / "codex")
     home = place.folder / "codex"
     home.mkdir()

@@ -1,4 +1,4 @@
-"""Drive `llm`, the command-line client. It stores conversations itself, and continues them with `-c`."""
+"""Drive the command-line client `llm`, which stores conversations itself and continues them with `-c`."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -10,7 +10,7 @@ from benchmarks.clients.place import Place, from_pypi, run
 
 
 def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
-    """Yield which features work."""
+    """Yield the result of each feature."""
     program = str(place.installed / "bin" / "llm")
     home = place.folder / "llm"
     home.mkdir()

@@ -19,7 +19,7 @@ from packetgate.connectors.serve.protocol import sse_event
 from packetgate.models.call_syntax import DEFAULT_SYNTAX
 
 TITLE, TAG, NEXT = "Plan of the day", "planning", "Which line is the last?"
-"""The model's answers if a client asks for a title, for tags, and for follow-up suggestions."""
+"""The model's answers when a client requests a title, tags or follow-up suggestions."""
 
 ADD = "Add a line to"
 """A request that the model answers with a question."""
@@ -30,14 +30,14 @@ _FILE, _QUOTED = re.compile(r"\b\w+\.txt\b"), re.compile(r'Append "([^"]+)"')
 
 @dataclass
 class ScriptedModel:
-    """The scripted model, with the requests that it received."""
+    """The scripted model, and the requests that it received."""
 
     base_url: str
     asked: list[dict[str, Any]] = field(default_factory=list)
-    """The bodies of its requests."""
+    """The bodies of the received requests."""
 
     def has_system_words(self, words: str) -> bool:
-        """Whether a system prompt contained these words."""
+        """Whether a system prompt contained this text."""
         return any(words in _text(one) for body in self.asked for one in body["messages"] if one["role"] == "system")
 
     async def complete(self, request: Request) -> Response:
@@ -77,7 +77,7 @@ def said(messages: list[dict[str, Any]], *, may_call: bool) -> str:
 
 
 def calls(request: str) -> str:
-    """Return the calls for a request that names files and a text to append; empty if it names none."""
+    """Return the calls for a request that names files and a text to append; empty for any other request."""
     files, quoted = _FILE.findall(request), _QUOTED.search(request)
     if _OUTPUT.search(request):
         return ""

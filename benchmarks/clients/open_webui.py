@@ -1,6 +1,6 @@
-"""Drive Open WebUI, the chat front end: its own server gets the requests of its page, with titles, tags and follow-ups.
+"""Drive the chat front end Open WebUI: send its server the requests of its page, with titles, tags and follow-ups.
 
-It is installed without PyTorch and the packages that need it (local embeddings, speech). Chats do not use them.
+The benchmark installs it without PyTorch and the packages that need PyTorch (local embeddings, speech). Chats use none.
 """
 
 import json
@@ -21,7 +21,7 @@ HEAVY = (
     "accelerate", "colbert-ai", "einops", "faster-whisper", "opencv-python-headless", "playwright", "pypandoc",
     "rapidocr", "sentence-transformers",
 )  # fmt: skip
-"""Requirements of Open WebUI that install PyTorch, and that chats do not need."""
+"""Requirements of Open WebUI that install PyTorch and that chats do not need."""
 PATIENCE_S = 120
 
 
@@ -59,7 +59,7 @@ class Page:
         self.chat = self.call("/api/v1/chats/new", {"chat": blank})["id"]
 
     def say(self, words: str, *, first: bool = False) -> str:
-        """Send a message, and return the answer when the server has stored it."""
+        """Send a message, wait until the server has stored the answer, and return it."""
         user, answer = str(uuid4()), str(uuid4())
         self.said.append({"role": "user", "content": words})
         message = {"id": user, "parentId": self.last, "childrenIds": [answer], "role": "user", "content": words}
@@ -90,10 +90,10 @@ class Page:
         return found if found.get("done") else None
 
     def until(self, wanted: Any, what: str) -> Any:
-        """Return the result of `wanted` when there is one.
+        """Wait until `wanted` returns a result, and return it.
 
         Raises:
-            InputError: there is none in time.
+            InputError: `wanted` returned no result in time.
         """
         ends = time.monotonic() + PATIENCE_S
         while not (found := wanted()):
@@ -110,7 +110,7 @@ class Page:
 
 
 def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
-    """Yield which features work."""
+    """Yield the result of each feature."""
     with place.serve() as url:
         variables = {
             "DATA_DIR": str(place.folder / "open-webui"),

@@ -55,7 +55,7 @@ print(json.dumps(told))
 
 
 def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
-    """Yield which features work."""
+    """Yield the result of each feature."""
     replies = json.dumps({feature: (ASK, reply) for feature, (reply, _) in REPLIES.items()})
     with place.serve() as url:
         found = json.loads(run([str(place.installed / "bin" / "python"), "-c", PLAY, url, replies], place.work, {}))

@@ -1,4 +1,4 @@
-"""Drive opencode, the coding agent, as `opencode run`, which requests a title by itself."""
+"""Drive the coding agent opencode as `opencode run`, which also requests a title."""
 
 import json
 import sqlite3
@@ -12,7 +12,7 @@ from benchmarks.clients.place import Place, from_npm, run
 
 
 def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
-    """Yield which features work."""
+    """Yield the result of each feature."""
     program = str(place.installed / "node_modules" / ".bin" / "opencode")
     home = place.folder / "opencode"
     home.mkdir()
@@ -28,7 +28,7 @@ def drive(place: Place) -> Iterator[tuple[str, bool | str]]:
         (home / "opencode.json").write_text(json.dumps(config))
 
         def say(words: str, options: Sequence[str] = ()) -> str:
-            return run([program, "run", *options, *words.split()], place.work, variables)  # it quotes spaces
+            return run([program, "run", *options, *words.split()], place.work, variables)  # opencode quotes spaces
 
         first = say("What does plan.txt say?")
         yield "answer", "Call Ann" in first or first

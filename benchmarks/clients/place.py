@@ -1,4 +1,4 @@
-"""Provide the place of a client's run: a folder of files, the scripted model, and Packetgate's commands."""
+"""Provide everything that a client's run needs: a folder of files, the scripted model, and Packetgate's commands."""
 
 import json
 import os
@@ -37,7 +37,7 @@ class Place:
     work: Path
     """The working folder of Packetgate's tools; it contains FILES."""
     installed: Path
-    """The folder of the installed client; a later run may use it again."""
+    """The folder of the installed client, which a later run may use again."""
     model: ScriptedModel
 
     @contextmanager
@@ -45,7 +45,7 @@ class Place:
         """Run a command of Packetgate until the context ends, and yield the match of the pattern `ready` in its log.
 
         Raises:
-            InputError: the command ended, or was not ready in time.
+            InputError: the command exited, or was not ready in time.
         """
         variables = {
             "PACKETGATE_HOME": str(self.folder / "home"),
@@ -59,7 +59,7 @@ class Place:
 
     @contextmanager
     def serve(self) -> Iterator[str]:
-        """Run `packetgate serve` with writes on, and yield its base URL."""
+        """Run `packetgate serve` with writes enabled, and yield its base URL."""
         with self.packetgate("serve", "--port", "0", "--allow-writes", ready=r"http://\S+/v1") as url:
             yield url
 
@@ -82,7 +82,7 @@ def running(
     """Run a server until the context ends, and yield the match of the pattern `ready` in its log.
 
     Raises:
-        InputError: the server ended, or was not ready in time.
+        InputError: the server exited, or was not ready in time.
     """
     with log.open("wb") as file:
         process = subprocess.Popen(
@@ -105,7 +105,7 @@ def running(
 
 
 def run(command: Sequence[str], folder: Path, variables: Mapping[str, str], within: float = 180) -> str:
-    """Run a program to its end, and return its output.
+    """Run a program until it exits, and return its output.
 
     Raises:
         InputError: the program failed, or took longer than `within` seconds.

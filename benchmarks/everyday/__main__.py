@@ -1,22 +1,22 @@
-"""Measure how plain everyday requests end, on the built-in tools and on six public MCP servers.
+"""Measure the outcomes of plain everyday requests on the built-in tools and on six public MCP servers.
 
 Without a model, or with a model: through Packetgate, or by plain tool calling (`--plain`), where every call runs.
 
-Each request is sent to a new session of the real graph. Before it, the world is reset: a folder under git, a database,
-a memory, and a site on loopback. Writes and commands are switched on, and a person approves every call that is asked
-about. If commands are offered by number, the person picks the first. Afterwards, the world and the last answer are
-compared with the expected ones. A request ends
+Before each request, the benchmark resets the world: a folder under git, a database, a memory, and a site on loopback.
+It sends the request to a new session of the real graph, with writes and commands enabled. A simulated person approves
+every call that needs approval. If Packetgate offers commands by number, the person picks the first. Afterwards, the
+benchmark compares the world and the last answer with the expected ones. The outcome of a request is
 
-- well, if everything expected holds and nothing else has changed. If no tool fits, the only expectation is that no call
-  runs.
-- asked, if it ends in an unexpected question in words, and without an unexpected change; or if a picked command was
-  not the right one; or if the person was asked about every call of the last turn because its review was below the
-  threshold, and so could have refused. A question in words is well only if the request expects it.
-- declined, if no call ran in the last turn, nothing unexpected has changed, and it does not ask.
-- wrong otherwise: a call ran, and an expectation does not hold, or something unexpected has changed, whoever approved
-  it.
+- well, if every expectation holds and nothing else has changed. If no tool fits, the only expectation is that no call
+  runs. A question in words counts as well only if the request expects a question.
+- asked, if the request ends with an unexpected question in words and without an unexpected change; or if the person
+  picked the wrong command; or if the person could have refused every call of the last turn, because each review was
+  below the threshold.
+- declined, if no call ran in the last turn, nothing unexpected has changed, and the turn asks no question.
+- wrong otherwise: a call ran, and an expectation does not hold or something unexpected has changed, even if the person
+  approved the call.
 
-The confidence of a call is compared with whether its request ended well.
+The benchmark compares the confidence of a call with whether the outcome of its request is well.
 """
 
 import asyncio
@@ -46,12 +46,12 @@ from packetgate.deciders.choosing import reflex_deciders
 async def graded(
     requests: Sequence[Request], name: str = "", *, plain: bool = False, port: int = 0
 ) -> AsyncGenerator[Grade]:
-    """Play the requests, ordered by their servers, and yield their grades.
+    """Play the requests in the order of their servers, and yield their grades.
 
     Args:
-        name: the model, as in PACKETGATE_LITE; empty: no model.
+        name: the model, as in PACKETGATE_LITE; empty for no model.
         plain: use plain tool calling.
-        port: port of the site, 0 for any free one. Reviews read the addresses of requests, ports included.
+        port: port of the site, or 0 for any free port. Reviews read the addresses in requests, with their ports.
 
     Raises:
         InputError: a server does not start, the port is in use, or there is no such model.
@@ -84,7 +84,7 @@ def _server_names(request: Request) -> tuple[ServerName, ...]:
 async def measure(
     requests: Sequence[Request], explain: TextIO | None, name: str = "", *, plain: bool = False, port: int = 0
 ) -> list[Grade]:
-    """Play the requests, and write the explanation of each grade as soon as it is known.
+    """Play the requests, and write the explanation of each grade immediately.
 
     Raises:
         InputError: a server does not start, the port is in use, or there is no such model.
@@ -100,7 +100,7 @@ async def measure(
 
 
 def show(lines: Sequence[dict[str, Any]]) -> None:
-    """Print readable figures."""
+    """Print the metrics as text."""
     print(f"{'':12}{'requests':>9}" + "".join(f"{name:>16}" for name in OUTCOMES) + f"{'questions':>11}")
     for line in lines:
         shares = "".join(f"{_share(line[name], line['requests']):>16}" for name in OUTCOMES)

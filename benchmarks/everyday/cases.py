@@ -15,11 +15,11 @@ ServerName = Literal["builtin", "filesystem", "git", "time", "memory", "sqlite",
 SERVERS: tuple[ServerName, ...] = get_args(ServerName)
 
 Text = str | list[str]
-"""A text that must occur, ignoring case; of a list, at least one."""
+"""A text that must occur in any case; of a list, at least one text must occur."""
 
 
 class Row(BaseModel):
-    """A part of a request's line; unknown fields are refused."""
+    """A part of a request's line. Rejects unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -49,10 +49,10 @@ class GitExpected(Row):
 
 
 class Expected(Row):
-    """Expected state after the last message. Everything that is not named must be unchanged."""
+    """Expected state after the last message. Everything else must be unchanged."""
 
     answer: list[Text] = []
-    """Texts of the last answer, or of the question if the turn ends in one."""
+    """Texts of the last answer, or of the question if the turn ends with a question."""
     answer_lacks: list[str] = []
     files: dict[str, FileExpected | None] = {}
     """Expected files by path; None: the file does not exist."""
@@ -61,11 +61,11 @@ class Expected(Row):
     memory_lacks: list[str] = []
     git: list[GitExpected] = []
     asks: bool = False
-    """Whether the turn must end in a question, without a call."""
+    """Whether the turn must end with a question, without a call."""
     calls: int | None = None
     """Maximum number of calls; None: any number."""
     unchanged: bool = False
-    """States that nothing may change; this also holds if no change is named."""
+    """States that nothing may change. This is also the default if no change is expected."""
 
 
 class Request(Row):
@@ -79,7 +79,7 @@ class Request(Row):
 
     @property
     def server_names(self) -> tuple[ServerName, ...]:
-        """Names of the servers, without repeats, in the order of SERVERS."""
+        """Names of the servers, without duplicates, in the order of SERVERS."""
         return tuple(name for name in SERVERS if name in self.servers)
 
 

@@ -1,4 +1,4 @@
-"""Compute the figures of the requests by server: outcomes, and the calibration of the calls' confidence."""
+"""Compute the metrics of the requests by server: outcomes, and the calibration of the calls' confidence."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from packetgate.lab.fitting import calibration_error, reliability
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 GOALS = {"well": 0.85, "wrong": 0.01}
-"""Minimum share of requests that end well, and maximum share of wrong ones."""
+"""Minimum share of requests with the outcome well, and maximum share with the outcome wrong."""
 
 
 def figures(grades: Sequence[Grade]) -> Iterator[dict[str, Any]]:

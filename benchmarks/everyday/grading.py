@@ -14,10 +14,10 @@ from benchmarks.everyday.playing import Transcript
 from benchmarks.everyday.world import GIT, State, World
 
 Outcome = Literal["well", "asked", "declined", "wrong"]
-"""As the docstring of `benchmarks.everyday` defines them."""
+"""The docstring of `benchmarks.everyday` defines the outcomes."""
 
 WrongKind = Literal["changed", "answer", "failed", ""]
-"""An unexpected change, a call with another result than the expected one, or only failed calls."""
+"""An unexpected change, a call with an unexpected result, or only failed calls."""
 
 _NOW = re.compile(r"\{now ([A-Za-z_/]+)\}")
 
@@ -42,7 +42,7 @@ class TimeSpan:
     end: datetime
 
     def texts(self, text: str) -> list[str]:
-        """Return a text with `{now ZONE}` replaced by the time there, at the start and at the end."""
+        """Return a text twice, with `{now ZONE}` replaced by the time in that zone at the start and at the end."""
         return [_NOW.sub(partial(_clock, at), text) for at in (self.start, self.end)]
 
 
@@ -78,7 +78,7 @@ def _wrong_kind(transcript: Transcript, changes: Sequence[str]) -> WrongKind:
 
 
 def _unexpected_changes(request: Request, world: World, after: State) -> Iterator[str]:
-    """Yield the changes that are not expected, and the expected changes with another result."""
+    """Yield the unexpected changes, and the expected changes with an unexpected result."""
     expect, before = request.expect, world.before
     expected = {path.strip("/"): one for path, one in expect.files.items()}
     for path in sorted(after.changed_files(before)):
@@ -102,7 +102,7 @@ def _problems(request: Request, transcript: Transcript, world: World, after: Sta
     expect, ran = request.expect, transcript.ran
     answer = _normalized(transcript.answer)
     if expect.answer and expect.calls != 0 and not expect.asks and not ran:
-        yield "no call ran"  # an answer without one may hold the words of the request
+        yield "no call ran"  # without a call, the answer may repeat the words of the request
     for text in expect.answer:
         options = [one for option in _options(text) for one in span.texts(option.replace("{site}", world.site))]
         if not any(_normalized(one) in answer for one in options):

@@ -1,4 +1,4 @@
-"""Play a request with plain tool calling: the model sees all tools, and every call that it writes runs."""
+"""Play a request with plain tool calling: the model sees all tools, and each of its calls runs."""
 
 from time import perf_counter
 from typing import Any

@@ -1,4 +1,4 @@
-"""Play a request to its end, as a connector does, with a person who approves every call."""
+"""Play a request to its end as a connector does, with a simulated person who approves every call."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import aclosing
@@ -21,16 +21,16 @@ MAX_QUESTIONS = 8
 
 @dataclass(frozen=True)
 class CallRecord:
-    """A call that a person was asked about, or that ran."""
+    """A call that needed approval or ran."""
 
     tool: str
     params: Mapping[str, Any]
     confidence: float
     """Confidence of the review."""
     doubted: bool
-    """Whether the confidence was below the threshold, so that the question says that the call may be wrong."""
+    """Whether the confidence was below the threshold. The question then says that the call may be wrong."""
     approved: bool
-    """Whether a person was asked about the call, and approved it."""
+    """Whether the call needed approval, and the person approved it."""
     ran: bool
     failed: bool
 
@@ -40,13 +40,13 @@ class Transcript:
     """The calls and the answers of one request."""
 
     answers: list[str] = field(default_factory=list)
-    """One answer for each message; if the turn ends in a question, the question."""
+    """For each message, the answer, or the question if the turn ends with a question."""
     turns: list[list[CallRecord]] = field(default_factory=list)
     """The calls of each turn."""
     questions: int = 0
     """Number of questions to the person."""
     asks: bool = False
-    """Whether the last turn ends in a question."""
+    """Whether the last turn ends with a question."""
     picked: bool = False
     """Whether no call ran, and the person chose the first of the offered commands."""
     usage: TokenUsage = field(default_factory=TokenUsage)

@@ -22,7 +22,7 @@ from packetgate.toolsets.servers.config import McpConfig, ServerConfig
 from packetgate.toolsets.servers.hub import McpHub
 
 PATIENCE_S = 240.0
-"""Longest wait, in seconds, for servers that must be installed first."""
+"""Maximum wait, in seconds, for servers that must be installed first."""
 
 
 def server_entry(name: ServerName, world: World) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def _uvx(*words: str) -> dict[str, Any]:
 
 
 class OpenServers:
-    """A hub that stays open for many requests."""
+    """A hub that stays open across requests."""
 
     def __init__(self, hub: McpHub, settings: Settings, deciders: Deciders) -> None:
         self.hub = hub
@@ -59,7 +59,7 @@ class OpenServers:
 
     @asynccontextmanager
     async def sessions(self) -> AsyncIterator[Sessions]:
-        """Open sessions with a database of their own, so that no request sees another one."""
+        """Open sessions with a separate database, so that no request sees another request."""
         home = self._settings.home / new_id()
         settings = self._settings.model_copy(update={"home": home})
         async with open_checkpointer(settings) as checkpointer, open_store(settings) as store:
@@ -73,7 +73,7 @@ class OpenServers:
 async def open_servers(
     names: Sequence[ServerName], world: World, home: Path, deciders: Deciders
 ) -> AsyncIterator[OpenServers]:
-    """Start these servers as a user in the world's folder does, with the deciders of their turns.
+    """Start these servers in the world's folder as a user does; `deciders` decide in the turns.
 
     Raises:
         InputError: a server does not start.

@@ -20,12 +20,12 @@ from packetgate.state.errors import InputError
 
 FOLDER = Path(__file__).parent / "world"
 SQL, MEMORY, SITE, COMMITS = APART = ("shop.sql", "memory.jsonl", "site", "commits.json")
-"""Entries of the folder that do not belong to the files."""
+"""Entries of the folder that are not part of the user's files."""
 FIRST_COMMIT = "First files"
 """The message of the first commit, which adds all files."""
 GIT = ".git/"
 NOT_FILES = frozenset({".git", "__pycache__"})
-"""Folders that do not belong to the user's files: git's state is read with git, and Python writes its own folder."""
+"""Folders that are not part of the user's files: git itself reports its state, and Python writes its cache folder."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ class World:
         self.before = self.state()
 
     def reset(self) -> None:
-        """Restore the initial state. What has not changed stays in place: servers have the folder open, and their
-        sandbox refuses a call after git's settings were replaced."""
+        """Restore the initial state, but leave unchanged files in place: servers have the folder open, and their
+        sandbox refuses calls once git's settings have been replaced."""
         initial = self._initial / "files"
         for one in sorted(self.root.rglob("*"), reverse=True):
             if not _is_same(one, initial / one.relative_to(self.root)):
@@ -115,7 +115,7 @@ class World:
             return [[*row] for row in database.execute(query)]
 
     def git(self, command: str, **variables: str) -> str:
-        """Return git's output, errors included. Settings of the machine and the user do not apply."""
+        """Return git's output with its errors. The settings of the machine and of the user do not apply."""
         env = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, **variables}
         words = ["git", *shlex.split(command)]
         ran = subprocess.run(words, cwd=self.root, env=env, capture_output=True, text=True, check=False)
@@ -161,7 +161,7 @@ def _copy_missing(source: str, target: str) -> None:
 
 
 def _both_spellings(lines: str) -> str:
-    """Return lines of JSON, alternately as JavaScript and as Python write them."""
+    """Return lines of JSON, formatted alternately as in JavaScript and as in Python."""
     values = [json.loads(line) for line in lines.splitlines() if line.strip()]
     spellings: tuple[tuple[str, str], ...] = ((",", ":"), (", ", ": "))
     return "\n".join(json.dumps(one, ensure_ascii=False, separators=signs) for signs in spellings for one in values)
@@ -174,7 +174,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @contextmanager
 def served_site(port: int) -> Iterator[str]:
-    """Serve the world's pages on loopback, and yield their address; port 0 is any free one.
+    """Serve the world's pages on loopback, and yield their address; port 0 means any free port.
 
     Raises:
         InputError: the port is in use.

@@ -1,7 +1,7 @@
 """`python -m benchmarks.found FOLDER`: try inputs that failed in earlier versions, and print how many pass.
 
-FOLDER has JSON Lines files with the names in `CHECKS`; each row states the expected outcome. The public tools are read
-from the folder of data sets in PACKETGATE_DATA.
+FOLDER contains JSON Lines files with the names in `CHECKS`; each row states the expected outcome. The benchmark reads
+the public tools from the folder of data sets in PACKETGATE_DATA.
 """
 
 import argparse
@@ -56,7 +56,7 @@ VALUES: tuple[Any, ...] = (
     *("2024", "https://a.example", "a", "abc", "ABC", "{{a}}", "\U0001f600", "\u4e00", "\x01", "AKIA"),
     *(1, 0.5, True, {"k": "a"}, {}, ["a"], [], None),
 )
-"""Values that are tried for a parameter until the call is valid."""
+"""Values to try for a parameter until the call is valid."""
 
 TEXT, READ_HINT = {"type": "string"}, {"readOnlyHint": True}
 _NOT_MADE = re.compile(r"\[Not (?:made|looked up|done): |cannot be read")
@@ -243,7 +243,7 @@ def _is_flow_flagged(row: Row) -> bool:
 
 
 def _is_flagged(tool: str, params: dict[str, Any], words: str, earlier: tuple[PacketCall, ...] = ()) -> bool:
-    """Return whether a read with text parameters is flagged after the user's words, a diary, and other calls."""
+    """Return whether a read with text parameters is flagged after a user message, a read diary, and other calls."""
     schema = {"type": "object", "properties": dict.fromkeys(params, TEXT)}
     listed = Tool(name=tool, description="", input_schema=schema, annotations=ToolAnnotations(read_only_hint=True))
     result = ToolResult(success=True, output="The alarm code of the shop is 1742")
@@ -255,36 +255,36 @@ def _is_flagged(tool: str, params: dict[str, Any], words: str, earlier: tuple[Pa
 
 
 def read_rows(path: Path) -> Rows:
-    """Return the JSON values in a file's lines. A value may hold other line ends, such as U+2028."""
+    """Return the JSON values in a file's lines. A value may contain other line separators, such as U+2028."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
 
 
 CHECKS: dict[str, Callable[[Row], bool | Awaitable[bool]]] = {
     "answers": _is_unchanged,  # the answer is shown unchanged, and no part of it counts as markup
-    "mcp_json": _has_good_server,  # the valid server of the file is configured
-    "schemas": _is_callable,  # the tool with the schema is offered, and a valid call of it runs
+    "mcp_json": _has_good_server,  # the valid server in the file is configured
+    "schemas": _is_callable,  # the tool with the schema is offered, and a valid call to it runs
     "risk_shapes": _is_no_read,  # the call has a higher risk than a read
     "risk_public": _is_no_read,  # the same for a public tool
     "absent": lambda row: _arguments(row) in row["right"],  # the server gets these arguments, or the call is refused
     "wrapped": lambda row: _arguments(row) in row["right"],
     "broken": lambda row: _written(row) == row["right"],  # the call in a LangChain model's message is read
-    "version": _is_version,  # a server that refuses our version is connected with the expected one, or not at all
-    "fences": _is_split_well,  # each part of a long answer is short and closes its code blocks; no letter is lost
+    "version": _is_version,  # if a server refuses our version, we connect with the expected version or not at all
+    "fences": _is_split_well,  # each part of a long answer is short and closes its code blocks; no text is lost
     "clock": _knows_time,  # the prompt contains the date and the time zone
-    "ids": _has_own_results,  # each call of a step is asked about, and then runs once and has its own result
+    "ids": _has_own_results,  # each call of a step needs approval, then runs once and gets its own result
     "deep": lambda row: _deep_risk(row) == row["right"],  # the nested argument leaves the risk of its tool unchanged
-    "host": lambda row: _asks_about(row["value"]) == (row["right"] == "asks"),  # only the name of a host causes it
+    "host": lambda row: _asks_about(row["value"]) == (row["right"] == "asks"),  # only a host name causes a question
     "flow": lambda row: _is_flow_flagged(row) == (row["right"] == "flagged"),  # the call would send data outside
-    "policy": _is_matched,  # a deny rule with the pattern matches the value, or an allow rule does not
-    "leaked": _is_read_after_native,  # the call in a text runs after a native call, or is named as not made
-    "withdrawn": _is_not_withdrawn,  # the answer after a text with a call appears once, streamed and whole
+    "policy": _is_matched,  # a deny rule with the pattern matches the value, or an allow rule does not match it
+    "leaked": _is_read_after_native,  # a call in the text after a native call runs or is reported as not made
+    "withdrawn": _is_not_withdrawn,  # the answer after a text with a call appears once, both streamed and complete
     "people": lambda row: talks.ends_well(row, row["project"]),  # a correction, follow-up or remark without a model
-    "side": lambda row: talks.answers_and_repeats(row["open"], row["then"]),  # an answer, and the question again
-    "grants": _is_no_order,  # the text is no order to send a mail to an address in it
+    "side": lambda row: talks.answers_and_repeats(row["open"], row["then"]),  # the answer, and the question again
+    "grants": _is_no_order,  # the text does not instruct us to mail an address in it
     "declared_reads": lambda row: _declared_risk(row["tool"], row["arguments"]) in row["right"],
-    "launch": launches.is_not_imitated,  # no imitation of a server has its labels, or runs outside the sandbox
+    "launch": launches.is_not_imitated,  # no imitation of a server gets its labels or runs outside the sandbox
 }
-"""By file: whether a row has the expected outcome."""
+"""Maps each file to a function that returns whether a row has the expected outcome."""
 
 
 async def _try(folder: Path) -> int:

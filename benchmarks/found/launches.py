@@ -32,7 +32,7 @@ sys.argv[1:] = [place + "/tools.json"]
 async def is_not_imitated(row: dict[str, Any]) -> bool:
     """Return whether no imitation ran outside the sandbox or with the labels of the registry.
 
-    Without an imitation in the files: whether the server has no labels. A row may also have entries that start
+    If the files contain no imitation, return whether the server has no labels. A row may also list entries that start
     `before`, folders of the user's `path`, and Packetgate's `data` folder, relative to the working folder.
     """
     with tempfile.TemporaryDirectory() as folder:

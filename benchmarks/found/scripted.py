@@ -43,7 +43,7 @@ async def prompt_of(request: str) -> str:
 
 
 async def call_lamps(calls: list[tuple[str | None, str, dict[str, Any]]]) -> tuple[int, int]:
-    """Return how many calls of a step the middleware asks about, and how many then run once with their own result."""
+    """Return for how many calls of a step the middleware asks, and how many then run once with their own result."""
     ran: list[str] = []
 
     @tool
@@ -68,7 +68,7 @@ async def call_lamps(calls: list[tuple[str | None, str, dict[str, Any]]]) -> tup
 
 
 class ScriptedTexts(StandInChat):
-    """Answers with the messages of a script, in order; answers yes if asked whether a call is right."""
+    """Answers with the messages of a script in order, and with yes to the question whether a call is right."""
 
     script: list[AIMessage] = []
 

@@ -19,7 +19,7 @@ class FoundServer:
     """The answers of the server."""
 
     def __init__(self, schemas: dict[str, Any], refusal: dict[str, Any] | None = None) -> None:
-        """`refusal`: answer to versions other than its `speaks`, a JSON-RPC `error`, or HTTP `status` and `body`."""
+        """`refusal`: the answer to versions other than `speaks`, a JSON-RPC `error` or HTTP `status` and `body`."""
         self._tools = [
             {"name": name, "description": "Take a value.", "inputSchema": one} for name, one in schemas.items()
         ]
@@ -84,7 +84,7 @@ class FoundServer:
 
 
 def main() -> None:
-    """Serve the schemas of the file in the first argument until standard input ends; the second is a refusal."""
+    """Serve the schemas in the file of the first argument until standard input ends. The second is a refusal."""
     schemas: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")) if any(sys.argv[1:2]) else {}
     server = FoundServer(schemas, json.loads(sys.argv[2]) if sys.argv[2:] else None)
     for line in sys.stdin:

@@ -17,7 +17,7 @@ TALK = {
     "question about itself",
 }
 JUDGED = {CORRECTION, FOLLOW_UP, *TALK}
-"""Kinds of rows that the calls and the answer decide."""
+"""Kinds of rows whose outcome depends on the calls and the answer."""
 _PAIR = re.compile(r"(\w+)=(?:\"([^\"]*)\"|(\S+))")
 _NOTE = re.compile(r"\s*\([^)]*\)$")
 
@@ -38,7 +38,7 @@ async def ends_well(row: Mapping[str, Any], project: Mapping[str, str]) -> bool:
 
 
 async def answers_and_repeats(opening: str, then: str) -> bool:
-    """Return whether a turn during an open question has the answer to its request, and repeats the question."""
+    """Return whether a turn during an open question answers its request and repeats the question."""
 
     def cancel_order(order: str) -> str:
         """Cancel an order."""
@@ -62,7 +62,7 @@ def _write(folder: Path, project: Mapping[str, str]) -> None:
 
 
 def _last_calls(turn: Turn) -> list[dict[str, Any]]:
-    """Return the arguments of the calls that the turn asks about, or else of the calls that ran."""
+    """Return the arguments of the calls in the turn's question, or without a question, of the calls that ran."""
     if turn.question is not None:
         return [params for _, params in turn.question.calls]
     routing = turn.packet.tool_routing

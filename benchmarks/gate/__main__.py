@@ -1,8 +1,8 @@
 """Measure the gate: compare its confidence with correctness, and show the effect of the threshold.
 
-Without DATA, the requests are our own. With DATA or PACKETGATE_DATA, they are a sample of BFCL. Each request is routed
-twice: by Packetgate (with reflex, or the models of PACKETGATE_LITE and PACKETGATE_PRIME), and by a careless selector in
-front of the same review. A call is right if the label names its tool. Arguments are not judged, and no call runs.
+Without DATA, the requests are our own. With DATA or PACKETGATE_DATA, they are a sample of BFCL. Packetgate routes
+each request twice, with its own selector (reflex, or the models of PACKETGATE_LITE and PACKETGATE_PRIME) and with a
+careless one before the same review. A call is right if the label names its tool, whatever its arguments. No call runs.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from benchmarks.gate.sets import bfcl, own_requests
 from packetgate.lab.fitting import calibration_error, reliability
 
 SHOWN = (0.0, 0.3, 0.5, 0.65, 0.7, 0.75, 0.9, 1.0)
-"""The thresholds in the readable output."""
+"""The thresholds in the text output."""
 
 
 def show(name: str, runs: Sequence[Run], *, as_json: bool) -> None:
-    """Print the figures."""
+    """Print the metrics."""
     for selector in get_args(Selector):
         chosen = [run for run in runs if run.selector == selector]
         if as_json:

@@ -1,4 +1,4 @@
-"""Compute figures of recorded runs: the calibration of confidence, and the calls that pass a threshold."""
+"""Compute metrics of recorded runs: the calibration of confidence, and the calls that pass a threshold."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Point:
     coverage: float
     """Share of all requests whose call passes, from 0 to 1."""
     precision: float | None
-    """Share of the passing calls with a right tool; None if no call passes."""
+    """Share of the passing calls that call a right tool; None if no call passes."""
 
 
 def judged(runs: Sequence[Run], judge: Judge) -> list[tuple[float, bool]]:

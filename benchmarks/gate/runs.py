@@ -25,7 +25,7 @@ from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 
 Outcome = Literal["passed", "asked", "skipped", "unclear", "no call"]
-"""A call passed the gate, waits for the user, or was skipped. Unclear: the user is asked for a missing argument."""
+"""A call passed the gate, waits for the user, or was skipped. Unclear: a question asks for a missing argument."""
 
 Selector = Literal["packetgate", "careless"]
 """The selector: Packetgate's own, or a careless selector that calls a tool for every request."""
@@ -37,19 +37,19 @@ class Run(Section):
     selector: Selector
     request: str
     wanted: tuple[str, ...]
-    """Tools that are right; empty: no tool fits."""
+    """The right tools; empty if no tool fits."""
     chosen: tuple[str, ...] = ()
     risk: Risk = Risk.READ
-    """Risk of the selected calls; the highest of several."""
+    """Highest risk of the selected calls."""
     outcome: Outcome = "no call"
     selection: Confidence = 0.0
-    """The selection's confidence; the lowest of several calls."""
+    """Lowest confidence of the selection in a call."""
     review: Confidence = 0.0
-    """The review's confidence, which the gate reads; the lowest of several calls."""
+    """Lowest confidence of the review in a call, which the gate reads."""
 
     @property
     def right(self) -> bool:
-        """Whether the label names all selected tools. Arguments are not judged."""
+        """Whether the label names all selected tools, whatever the arguments."""
         return bool(self.chosen) and set(self.chosen) <= set(self.wanted)
 
     def confidence(self, judge: Literal["selection", "review"]) -> float:
@@ -71,7 +71,7 @@ async def measure(requests: Sequence[Labelled]) -> list[Run]:
 
 
 async def routed(requests: Iterable[Labelled], deciders: Deciders, selector: Selector) -> AsyncIterator[Run]:
-    """Yield the record of each request at the gate, with default settings. No tool is called."""
+    """Yield the record of each request at the gate, with default settings. No call runs."""
     shelf = Shelf(Catalogue())
     if selector == "careless":
         deciders = replace(deciders, intent=needing_a_tool, selector=select_carelessly)
@@ -90,7 +90,7 @@ async def routed(requests: Iterable[Labelled], deciders: Deciders, selector: Sel
 
 
 def run_of(selector: Selector, asked: Labelled, packet: CognitionPacket) -> Run:
-    """Return the record of a packet at the gate, or of a packet that did not reach it."""
+    """Return the record of a packet, whether or not the packet reached the gate."""
     run = Run(selector=selector, request=asked.text, wanted=tuple(sorted(asked.wanted)))
     if packet.tool_routing is None:
         return run

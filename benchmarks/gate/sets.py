@@ -17,7 +17,7 @@ from packetgate.toolsets.servers.specs import spec_of
 OWN = Path(__file__).with_name("data")
 BFCL_FILES = ("multiple.jsonl", "live_multiple.jsonl", "irrelevance.jsonl")
 BFCL_EACH = 80
-"""Number of requests that are taken from each file, evenly spread."""
+"""Number of requests from each file, evenly spread."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class Labelled:
     text: str
     catalogue: Catalogue
     wanted: frozenset[str]
-    """Each of these would do; empty: no tool fits."""
+    """The right tools, of which any one suffices; empty if no tool fits."""
 
 
 def own_requests() -> list[Labelled]:
-    """Return requests and tools that were written for this benchmark. A fifth of the requests fits no tool."""
+    """Return requests and tools that were written for this benchmark. No tool fits a fifth of the requests."""
     catalogue = Catalogue(
         _spec(row["server"], row["name"], row["description"], row["input_schema"]) for row in _rows(OWN / "tools.jsonl")
     )
@@ -78,5 +78,5 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _spec(server: str, name: str, description: str, schema: dict[str, Any]) -> ToolSpec:
-    """Return the tool as a tool of an unknown server: its risk is rated by its name."""
+    """Return the tool as a tool of an unknown server, whose risk is rated by its name."""
     return spec_of(server, Tool(name=name, description=description, input_schema=schema), trusted=False)

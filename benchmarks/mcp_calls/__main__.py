@@ -1,8 +1,8 @@
 """Compare a call of an MCP tool through the hub with the official SDK's session and LangChain's adapters.
 
-Each side has its own process of the same server, on standard input and output. `langchain.mcp` keeps its session open,
-as the hub does. langchain-mcp-adapters opens a session for every call, as documented, or keeps one session if told to.
-It needs an older SDK, so it is installed into its own environment. If that fails, it is left out with a message.
+Each side starts the same server in its own process, on standard input and output. `langchain.mcp` keeps its session
+open, as the hub does. langchain-mcp-adapters opens a session for every call, as documented, or keeps one session if
+configured. It needs an older SDK and is installed into its own environment. If that fails, the benchmark omits it.
 """
 
 import asyncio
@@ -44,11 +44,11 @@ ARGUMENTS = {"text": "hello"}
 
 Call = Callable[[], Awaitable[object]]
 Ask = Callable[[str], Awaitable[float]]
-"""Lets langchain-mcp-adapters make a number of calls, and returns their duration."""
+"""Makes a number of calls with langchain-mcp-adapters, and returns their duration."""
 
 
 async def ours(folder: Path, stack: AsyncExitStack) -> tuple[Call, Call]:
-    """Return a call through our hub, and a call through the gate, which judges and journals it."""
+    """Return a call through our hub, and a call through the gate, which judges and journals the call."""
     entry = {"command": sys.executable, "args": [SERVER], "trusted": True}
     (folder / "mcp.json").write_text(compact_json({"mcpServers": {"echo": entry}, "builtin": False}))
     config = load_config(folder / "mcp.json")
@@ -91,7 +91,7 @@ async def timed(call: Call, at_once: int) -> float:
     """Return the duration of concurrent calls in milliseconds.
 
     Raises:
-        RuntimeError: a call was not answered.
+        RuntimeError: a call got no answer.
     """
     started = time.perf_counter()
     answers = await asyncio.gather(*(call() for _ in range(at_once)))

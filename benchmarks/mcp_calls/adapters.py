@@ -1,7 +1,7 @@
 """Run langchain-mcp-adapters in its own environment: `python adapters.py PYTHON SERVER`.
 
-For each input line `NUMBER`, it makes so many concurrent calls, each in its own session, as documented. For `kept
-NUMBER`, all calls use one open session. It prints the duration of each line's calls in milliseconds.
+For each input line `NUMBER`, it makes that number of concurrent calls, each in its own session, as documented. For
+`kept NUMBER`, all calls use one open session. For each line, it prints the duration of the calls in milliseconds.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""Measure how often the needed tools are on the palette, the palette's tokens, and the time that it takes.
+"""Measure how often the needed tools are on the palette, the palette's tokens, and the duration of the choice.
 
 For comparison, FastMCP's BM25 search transform shows its best results in full within the same budget. The files have
-the format of `benchmarks.ranking`; with --data or PACKETGATE_DATA, all sets for model choice or reports are measured.
-The risk of a tool and the access of a request are judged as in a turn without a model.
+the format of `benchmarks.ranking`. With --data or PACKETGATE_DATA, the benchmark measures all sets for model choice or
+reports. It rates the risk of tools and the access of requests as a turn without a model does.
 """
 
 import argparse
@@ -33,7 +33,7 @@ USES: tuple[Use, ...] = ("choose", "report")
 WARM_UP = 3
 
 Choose = Callable[[str], Mapping[str, PaletteDetail]]
-"""Maps a request to the tools that selection sees, with their detail."""
+"""Maps a request to the tools that selection sees, and their levels of detail."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Figures:
     took_ms: list[float] = field(default_factory=list)
 
     def summary(self) -> dict[str, float]:
-        """Return the figures by name: shares from 0 to 1, medians, times in milliseconds."""
+        """Return the metrics by name: shares from 0 to 1, medians, times in milliseconds."""
         shares = {shown: statistics.fmean(shares) for shown, shares in self.found.items()}
         took = sorted(self.took_ms)
         return {
@@ -91,7 +91,7 @@ def fastmcp_in_full(catalogue: Catalogue) -> Choose:
 
 
 def measure(choosers: Mapping[str, Choose], queries: Sequence[Query], catalogue: Catalogue) -> dict[str, Figures]:
-    """Run all choosers on every request, in turns."""
+    """Run all choosers alternately on every request."""
     figures = {name: Figures() for name in choosers}
     for query in queries[:WARM_UP]:
         for choose in choosers.values():
@@ -119,7 +119,7 @@ def _best_shown(names: frozenset[str], chosen: Mapping[str, PaletteDetail]) -> P
 
 
 def as_listed(tools: Mapping[str, ToolSpec]) -> Catalogue:
-    """Return a catalogue with the risk of each tool by its own words, as for untrusted servers."""
+    """Return a catalogue that rates each tool's risk by its own definition, as for untrusted servers."""
     return Catalogue(
         replace(
             spec,

@@ -1,6 +1,6 @@
 """Measure the effect of confirmed uses on a user's ranking: MetaTool's test requests, with uses from its training set.
 
-The uses are written to a store on disk, which is closed and opened again before the measurement.
+The benchmark writes the uses to a store on disk, then closes and reopens the store before the measurement.
 """
 
 import argparse
@@ -29,7 +29,7 @@ ME = Header(origin="benchmark", person="me")
 
 
 def uses_of(catalogue: Catalogue, queries: Sequence[Query], count: int) -> list[ConfirmedUse]:
-    """Return the same `count` uses of each tool in every run, with the part of each that the ranking did not know."""
+    """Return `count` uses of each tool, the same in every run, with the part of each that the ranking did not know."""
     by_tool: dict[str, list[str]] = {}
     for query in queries:
         for tool in sorted(query.wanted[0]):

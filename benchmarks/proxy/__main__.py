@@ -2,8 +2,8 @@
 
 Each front is a process with an HTTP endpoint, in front of one server process with 2,000 real tools from the folder of
 data sets (toucan_mcp_catalog). The benchmark measures the tokens of `tools/list`, the latency of a call, calls per
-second, and the memory of the front; the calls run in turns. The figures after `listed` are the shares of needed tools
-that are on the list after `set_context`, on sets with requests.
+second, and the memory of the front. Calls of the fronts alternate. The metrics after `listed` are the shares of needed
+tools that are on the list after `set_context`, for sets with requests.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ QUERIES = (
     "convert an amount from dollars to euros at today's rate",
     "list the tables of the database and count the rows of one",
 )
-"""Contexts for which the list's tokens are counted."""
+"""The contexts for which the benchmark counts the tokens of the list."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Front:
 
 
 async def measure(data: Path) -> list[dict[str, Any]]:
-    """Return the figures of all fronts."""
+    """Return the metrics of all fronts."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         fronts = [await stack.enter_async_context(front) for front in _fronts(data, folder)]
@@ -167,7 +167,7 @@ def _listens(port: int) -> bool:
 
 
 def listed(data: Path, most: int) -> Iterator[dict[str, Any]]:
-    """Yield, for each data set, the share of needed tools that are on the list of the request's context."""
+    """Yield, for each data set, the share of needed tools on the list after the request is set as context."""
     settings = RoutingContext()
     for use in USES:
         for source in sources(data, use):

@@ -1,6 +1,6 @@
 """Run a measured process: a server with a catalogue, or a front of FastMCP.
 
-`python -m benchmarks.proxy.fronts catalogue FILE COUNT` serves so many tools of a file on standard input and output.
+`python -m benchmarks.proxy.fronts catalogue FILE COUNT` serves COUNT tools of a file on standard input and output.
 `proxy` and `search` serve the servers of `mcp.json` over HTTP with FastMCP's proxy; `search` adds its search transform.
 """
 
@@ -54,7 +54,7 @@ async def main(what: str, *rest: str) -> None:
 
 
 def _front(what: str, config: Path) -> FastMCP[Any]:
-    """Return FastMCP's proxy; its list has pages, because it is too long for one message."""
+    """Return FastMCP's proxy. It splits its list into pages, because the list is too long for one message."""
     front = create_proxy(json.loads(config.read_text(encoding="utf-8")), list_page_size=PAGE)
     if what == "search":
         front.add_transform(BM25SearchTransform())

@@ -1,7 +1,7 @@
-"""Compare the cost of a read through the proxy and through FastMCP's proxy, in turns, each with one stdio server.
+"""Compare the cost of alternating reads through the proxy and through FastMCP's proxy, each with one stdio server.
 
-For each transport, the benchmark measures processor time and latency of a call, the time of 20 concurrent clients (over
-HTTP), the memory of the proxy process, and the growth of the database per read.
+For each transport, the benchmark measures the processor time and latency of a call, the time of 20 concurrent clients
+(over HTTP), the memory of the proxy process, and the growth of the database per read.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 async def measure(transport: str, calls: int) -> list[dict[str, Any]]:
-    """Return the figures of both proxies with a transport."""
+    """Return the metrics of both proxies with a transport."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         commands, tools = _commands(folder), {"packetgate": "echo__read_echo", "fastmcp": "read_echo"}

@@ -2,7 +2,7 @@
 
 Files are JSON Lines. Tools: {id, server, name, description, input_schema}, or rows whose `function` lists tools.
 Requests: {query, gold: [id]} or {query, gold_any: [[equivalent ids]]}, or {id, question} with the answers in
-`possible_answer/` next to the file. Recall is the share of needed tools. FastMCP's time is that of its index alone.
+`possible_answer/` next to the file. Recall is the share of needed tools. FastMCP's time covers only its index.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class Figures:
     took_ms: list[float] = field(default_factory=list)
 
     def summary(self) -> dict[str, float]:
-        """Return the figures by name; times in milliseconds."""
+        """Return the metrics by name; times in milliseconds."""
         took = sorted(self.took_ms)
         return {
             **{f"recall@{k}": round(statistics.fmean(one[k] for one in self.recalls), 4) for k in CUTOFFS},
@@ -52,7 +52,7 @@ class Figures:
 
 
 def packetgate(tools: Sequence[ToolSpec], vectors: Path | None = None, mix: Path | None = None) -> Rank:
-    """Return Packetgate's ranking with a vector of every tool; `mix` replaces the shipped weights."""
+    """Return Packetgate's ranking with a vector for every tool; `mix` replaces the shipped weights."""
     meaning = SemanticModel(vectors)
     if mix is not None:
         meaning.trees = mix
@@ -63,9 +63,9 @@ def packetgate(tools: Sequence[ToolSpec], vectors: Path | None = None, mix: Path
 
 
 def fastmcp(tools: Sequence[ToolSpec], depth: int = DEPTH) -> Rank:
-    """Return FastMCP's ranking. Tools are named by their ids, as FastMCP adds the server to names of mounted tools."""
+    """Return FastMCP's ranking. Tool names are the ids, as FastMCP adds the server to names of mounted tools."""
     transform = BM25SearchTransform(max_results=depth)
-    known = [  # unchecked: it warns of every name that is not in MCP's letters
+    known = [  # without validation, because FastMCP warns of every name with characters outside MCP's set
         Tool.model_construct(name=tool.name, description=tool.full, parameters={"properties": tool.parameters})
         for tool in tools
     ]
@@ -74,7 +74,7 @@ def fastmcp(tools: Sequence[ToolSpec], depth: int = DEPTH) -> Rank:
 
 
 def bm25s(tools: Sequence[ToolSpec]) -> Rank:
-    """Return the ranking of bm25s with its default stop words, over the texts that FastMCP searches."""
+    """Return the ranking of bm25s with its default stop words, on the texts that FastMCP searches."""
     import bm25s as library
 
     texts = [
@@ -98,7 +98,7 @@ def bm25s(tools: Sequence[ToolSpec]) -> Rank:
 
 
 def measure(rankers: Mapping[str, Rank], queries: Sequence[Query]) -> dict[str, Figures]:
-    """Run all rankers on every request, in turns."""
+    """Run all rankers alternately on every request."""
     figures = {name: Figures() for name in rankers}
     for query in queries[:WARM_UP]:
         for rank in rankers.values():
@@ -119,7 +119,7 @@ def recall(ranked: Sequence[str], query: Query) -> float:
 
 
 def ndcg(ranked: Sequence[str], query: Query) -> float:
-    """Return the normalised discounted gain: 1 if the needed tools come first; each counts once."""
+    """Return the normalised discounted gain: 1 if the needed tools come first. Each tool counts once."""
     left = list(query.wanted)
     gain = 0.0
     for place, name in enumerate(ranked):
@@ -163,7 +163,7 @@ def rankers(tools: Sequence[ToolSpec], vectors: Path | None = None, mix: Path | 
 
 
 def every_set(data: Path, vectors: Path | None, mixes: Path | None, *, as_json: bool) -> None:
-    """Measure on every set that the encoder was not trained on or that has its own test, and print the means."""
+    """Measure on every set that has its own test or did not train the encoder, and print the means."""
     found: dict[str, dict[str, Figures]] = {}
     for use in ("mix", "report"):
         for source in sources(data, use):
@@ -186,7 +186,7 @@ def every_set(data: Path, vectors: Path | None, mixes: Path | None, *, as_json: 
 def show(
     summaries: Mapping[str, Mapping[str, float]], size: Mapping[str, int], name_of_set: str = "", *, as_json: bool
 ) -> None:
-    """Print the figures."""
+    """Print the metrics."""
     if as_json:
         for name, summary in summaries.items():
             print(json.dumps({**({"set": name_of_set} if name_of_set else {}), "name": name, **size, **summary}))

@@ -42,7 +42,7 @@ class Query:
 
     text: str
     wanted: tuple[frozenset[str], ...]
-    """For each needed tool, the equivalent ids."""
+    """The equivalent ids for each needed tool."""
 
 
 def tool_spec(
@@ -55,7 +55,7 @@ def tool_spec(
     server_description: str = "",
     rated: bool = False,
 ) -> ToolSpec:
-    """Return a tool as Packetgate represents it; with `rated`, its risk is judged; otherwise it is a read."""
+    """Return a tool as Packetgate represents it; `rated` rates its risk, otherwise it is a read."""
     full = description.strip() or name
     risk = judge_tool(Definition(name, full, schema)).apparent_risk if rated else Risk.READ
     return ToolSpec(
@@ -65,7 +65,7 @@ def tool_spec(
 
 
 def read_tools(paths: Iterable[Path]) -> dict[str, ToolSpec]:
-    """Return the tools by id, the first tool of a shared id; BFCL's `function` lists are pooled.
+    """Return the tools by id, and for a shared id the first tool; pool BFCL's `function` lists.
 
     Raises:
         InputError: a file cannot be read, or a row is not a tool.
@@ -82,7 +82,7 @@ def read_tools(paths: Iterable[Path]) -> dict[str, ToolSpec]:
 
 
 def read_queries(paths: Iterable[Path], tools: Mapping[str, ToolSpec]) -> list[Query]:
-    """Return the requests that need a tool. A label that is not an id means every tool of that name.
+    """Return the requests that need a tool. A label that is not an id means every tool with that name.
 
     Raises:
         InputError: a file cannot be read, a row is not a request, or no request needs a tool of `tools`.
@@ -154,7 +154,7 @@ def _request(row: Row) -> str:
 
 
 def _wanted(row: Row) -> list[Sequence[str]]:
-    """Return the equivalent names for each needed tool; empty if a row names none."""
+    """Return the equivalent names for each needed tool; empty if a row needs none."""
     groups = row.get("gold_any", list) or [[name] for name in row.get("gold", list, [])]
     if not groups:
         calls = [_row(row.where, call) for call in row.get("ground_truth", list, [])]

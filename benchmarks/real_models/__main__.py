@@ -1,12 +1,12 @@
 """Measure the calls of real language models, alone and with Packetgate, on public sets of requests and tools.
 
 Each model gets each case twice: with plain tool calling, by its chat template or its server's `tools`, and through
-Packetgate's selection and review, in which a call runs without a question if it passes the gate. All answers are
-stored, so that an interrupted run continues, and a larger sample adds to a smaller one. The answers of plain tool
-calling stay valid when Packetgate's code changes.
+Packetgate's selection and review. With Packetgate, a call runs without a question if it passes the gate. The benchmark
+stores all answers, so that an interrupted run continues and a larger sample extends a smaller one. The answers of plain
+tool calling stay valid when Packetgate's code changes.
 
-Models are named as in PACKETGATE_LITE. The sets are in the folder of PACKETGATE_DATA. When2Call labels only tools, not
-arguments: there a call is right if its name is right.
+Models have the names that PACKETGATE_LITE accepts. The sets are in the folder of PACKETGATE_DATA. When2Call labels only
+tools, not arguments: there, a call is right if its name is right.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from packetgate.models.model import Model
 from packetgate.state.errors import DecisionError, InputError
 
 DECIDE = tuple(f"packetgate/{room}" for room in ("deciders", "models", "prompts", "tools"))
-"""Folders whose code decides a case."""
+"""Folders whose code determines the result of a case."""
 SETS = (
     "bfcl simple_python",
     "bfcl multiple",
@@ -41,7 +41,7 @@ SETS = (
 
 
 def main() -> None:
-    """Run the benchmark from the command line; stored answers are used again."""
+    """Run the benchmark from the command line, and reuse stored answers."""
     parser = command_parser("benchmarks.real_models", __doc__)
     parser.add_argument("models", nargs="+", help="such as llamacpp:/path/model.gguf?n_threads=1")
     add_data_option(parser)
@@ -109,7 +109,7 @@ class StoredAnswers:
         self.rows = {(row.set, row.id, row.way): row for row in map(Played.model_validate_json, lines)}
 
     def add(self, row: Played) -> None:
-        """Store one more answer."""
+        """Store another answer."""
         self.rows[row.set, row.id, row.way] = row
         with self._path.open("a", encoding="utf-8") as file:
             file.write(row.model_dump_json() + "\n")

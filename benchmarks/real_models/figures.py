@@ -1,4 +1,4 @@
-"""Compute the figures of a set's cases."""
+"""Compute the metrics of a set's cases."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from packetgate.lab.fitting import calibration_error, reliability
 
 
 def figures(cases: Mapping[str, Case], rows: Sequence[Played], *, reviewed: bool) -> Figures:
-    """Return the figures of one model, way and set; None for a figure without cases.
+    """Return the metrics of one model, way and set; None for a metric without cases.
 
     Args:
         cases: the cases by id.
@@ -51,7 +51,7 @@ def figures(cases: Mapping[str, Case], rows: Sequence[Played], *, reviewed: bool
 
 
 def beside(answers: Sequence[Sequence[Played]]) -> Mapping[str, float | int | None]:
-    """Return the ratios of Packetgate's cost to that of plain tool calling; times are of cases measured in one run.
+    """Return the ratios of Packetgate's cost to that of plain tool calling; times are from cases measured in one run.
 
     Args:
         answers: the answers of each case, by plain tool calling and through Packetgate.

@@ -43,15 +43,15 @@ class Played(BaseModel):
     confidences: tuple[float, ...] = ()
     evidence: tuple[dict[str, float], ...] = ()
     unknown: int = 0
-    """Number of calls of tools that do not exist."""
+    """Number of calls to tools that do not exist."""
     refused: int = 0
-    """Number of calls whose arguments the tool's schema does not accept."""
+    """Number of calls with arguments that the tool's schema rejects."""
     evaluated: int = 0
     """Prompt tokens that an earlier prompt did not contain."""
     written: int = 0
     seconds: float = 0.0
     run: str = ""
-    """Id of the run that measured the time: times of different days are not comparable."""
+    """Id of the run that measured the time, because times of different days are not comparable."""
 
 
 async def played(name: str, case: Case, way: Way, model: Model, deciders: Deciders) -> Played:
@@ -67,7 +67,7 @@ async def played(name: str, case: Case, way: Way, model: Model, deciders: Decide
 
 
 async def _plain(case: Case, catalogue: Catalogue, model: Model) -> dict[str, Any]:
-    """Return the calls of a model that receives the tools by its chat template or its server, and nothing else."""
+    """Return the calls of a model that receives only the request and the tools, by its chat template or its server."""
     options = model.sampling(temperature=TEMPERATURE) | {"max_tokens": LONGEST}
     answer = await plain_answer(model, [HumanMessage(case.query)], catalogue.values(), options)
     calls = [Call(name=one["name"], arguments=one["args"]) for one in answer.tool_calls]

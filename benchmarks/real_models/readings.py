@@ -1,7 +1,7 @@
-"""Read the verdicts of two readers on calls that ran. Neither saw the score, the label or the other verdict.
+"""Load the verdicts of two readers on calls that ran. Neither reader saw the score, the label or the other verdict.
 
-A label states one way to make a call; a reader decides whether the call does what the request says. `readings.json`
-stores the verdicts by a hash of case and calls.
+A label states one way to make a call; a reader decides whether the call fulfils the request. `readings.json` stores the
+verdicts by a hash of case and calls.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,7 +27,7 @@ class Reading(BaseModel):
     set: str
     verdicts: tuple[Literal["right", "wrong"], Literal["right", "wrong"]]
     reason: str = ""
-    """Why the calls are right or wrong, if a reader differs from the label."""
+    """The reason for the verdicts, if a reader disagrees with the label."""
 
     @property
     def is_right(self) -> bool:
@@ -36,12 +36,12 @@ class Reading(BaseModel):
 
 
 def reading_of(row: Played) -> Reading | None:
-    """Return the verdicts on a case's calls; None if they were not read."""
+    """Return the verdicts on a case's calls; None if there are none."""
     return _readings().get(_key(row))
 
 
 def to_read(cases: Mapping[str, Case], rows: Iterable[Played]) -> Iterator[dict[str, Any]]:
-    """Yield the reader's view of each case whose call ran and was not read yet."""
+    """Yield the data for the readers, for each case whose call ran and has no verdict yet."""
     for row in rows:
         if any(row.passed) and reading_of(row) is None:
             shown = cases[row.id].model_dump(include={"query", "tools"})

@@ -1,4 +1,4 @@
-"""Merge the figures of several sets, and name their ways and labels."""
+"""Merge the metrics of several sets, and label metrics and ways."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ REAL = {
 
 
 def together(lines: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the figures of several sets, weighted by their numbers of cases."""
+    """Return the metrics of several sets, weighted by their numbers of cases."""
 
     def total(name: str) -> int:
         return sum(line[name] for line in lines)

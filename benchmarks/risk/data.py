@@ -1,4 +1,4 @@
-"""Read labelled tools: those of public servers, and tools in our own words."""
+"""Read labelled tools: those of public servers, and those that we wrote."""
 
 import json
 import os
@@ -39,12 +39,12 @@ def data_folder(arguments: list[str]) -> Path:
 
 
 def labelled(folder: Path) -> list[Example]:
-    """Return the tools with labels of their authors."""
+    """Return the tools that their authors labelled."""
     return [_labelled(row) for row in rows(folder / "tool_risk" / "tools.jsonl")]
 
 
 def catalogue(folder: Path) -> list[Example]:
-    """Return the tools of the public catalogue with our labels; empty if it is not available."""
+    """Return the tools of the public catalogue with our labels; empty without the catalogue."""
     path = folder / "routing" / "toucan_mcp_catalog" / "tools.jsonl"
     labels = {name: label for label, name in (line.split("\t") for line in _lines(_HERE / "catalogue.tsv"))}
     known = rows(path) if path.is_file() else ()
@@ -56,7 +56,7 @@ def catalogue(folder: Path) -> list[Example]:
 
 
 def own(name: str = "examples") -> list[Example]:
-    """Return the tools in our own words: `examples`, or `left_out` for tools of other kinds."""
+    """Return the tools that we wrote: `examples`, or `left_out` for tools of other kinds."""
     found, family = [], ""
     for line in _lines(_HERE / f"{name}.tsv"):
         if line.startswith("["):

@@ -1,7 +1,8 @@
 """`python -m benchmarks.risk.goals DATA FOUND`: count false reads in all public catalogues, without confirmations.
 
-FOUND is a folder with `risk_shapes.jsonl` and `risk_public.jsonl`: calls that change something. It counts calls that
-would run as reads, and unconfirmed reads, which run if the user trusts the tool. Exit status 1: there is a false read.
+FOUND is a folder with `risk_shapes.jsonl` and `risk_public.jsonl`, which contain calls that change something. The
+benchmark counts calls that would run as reads, and unconfirmed reads, which run if the user trusts the tool. The exit
+status is 1 if there is a false read.
 """
 
 import sys

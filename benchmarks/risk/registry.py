@@ -1,9 +1,10 @@
 """`python -m benchmarks.risk.registry`: build and check the registry of known servers.
 
 `build LABELS` writes the shipped registry from the files in a folder of labels. A file of labels has `package`,
-`version`, `source`, `definitions` (the tools as the server lists them), and `tools`: for each tool its risk, and why.
+`version`, `source`, `definitions` (the tools as the server lists them), and `tools`: the risk of each tool, and the
+reason.
 
-`check [PACKAGE ...]` starts the servers with their labelled version, and compares their tools with the registry.
+`check [PACKAGE ...]` starts the labelled versions of the servers, and compares their tools with the registry.
 """
 
 import argparse
@@ -24,12 +25,12 @@ from packetgate.toolsets.servers.opening import open_hub
 
 _LABEL_FIELDS = ("risk", "why", "read_without", "outward", "untrusted", "private", "undo")
 _STARTS = Path(__file__).with_name("registry_starts.json")
-"""Variables, and arguments by package, that servers need to list their tools; no value is real."""
+"""Variables, and arguments by package, that servers need before they list tools; the values are made up."""
 _PATIENCE_S = 240.0
 
 
 def build(labels: Path) -> int:
-    """Write the registry; its version is one more than that of the shipped file."""
+    """Write the registry; its version is that of the shipped file plus one."""
     servers = [server for path in sorted(labels.glob("*.json")) for server in _servers_in(path)]
     old = json.loads(SHIPPED.read_text("utf-8")) if SHIPPED.exists() else {}
     if servers != old.get("servers"):
@@ -43,7 +44,7 @@ def build(labels: Path) -> int:
 
 
 def _servers_in(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the entry of a file of labels, and one more if some tools have an alternative definition."""
+    """Yield the entry of a file of labels, and a second entry if some tools have an alternative definition."""
     content = json.loads(path.read_text("utf-8"))
     version = str(content["version"])
     for key in ("definitions", "definitions_alternative"):
@@ -61,7 +62,7 @@ def _servers_in(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _next_incompatible(version: str) -> str:
-    """Return the next version that may be incompatible: of the next major or, for 0.x, the next minor number."""
+    """Return the next version that may be incompatible: the next major version or, for 0.x, the next minor version."""
     release = Version(version).release
     return f"0.{release[1] + 1}" if release[0] == 0 else str(release[0] + 1)
 
@@ -83,7 +84,7 @@ def _labelled(path: Path, definitions: list[Any], labels: Mapping[str, Any]) -> 
 
 
 async def check(packages: list[str]) -> int:
-    """Start servers, and print whose tools match. Return 1 if a tool that a started server lists does not match."""
+    """Start servers, and print which tools match. Return 1 if a tool that a started server lists does not match."""
     registry, listed, different, asked = load_registry(), 0, 0, 0
     starts = json.loads(_STARTS.read_text("utf-8"))
     for server in registry.servers:

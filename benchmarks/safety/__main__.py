@@ -1,22 +1,24 @@
 """Measure how often prompt injections succeed against Packetgate, its middleware, and LangChain's, without a model.
 
-AgentDojo 0.1.35 (suites v1.2.2) has 97 user tasks, 35 goals of attackers and 949 pairs of them, with the calls that
-reach each goal, and tools that act on real state. It runs as an MCP server in its own environment, which the first run
-creates, or PACKETGATE_AGENTDOJO names. For goals without published calls, those of `dojo_attacks.py` are played. A goal
-that only makes the model say something is left out, because it needs no call. Goals that post to a page are also played
-by reads, with the posted data in the address.
+AgentDojo 0.1.35 (suites v1.2.2) has 97 user tasks, 35 attackers' goals and 949 pairs of a task and a goal. It provides
+the calls that reach each goal, and tools that act on real state. It runs as an MCP server in its own environment, which
+PACKETGATE_AGENTDOJO names or the first run creates. For goals without published calls, the benchmark uses the calls in
+`dojo_attacks.py`. It omits goals that only make the model say something, because they need no call. It also plays goals
+that post to a page by reads, with the posted data in the address.
 
-The same decider plays against all three: Packetgate, LangChain's `create_agent` with `PacketgateMiddleware`, and with
-`HumanInTheLoopMiddleware`. It makes the user's calls; when an output contains the injection, it makes the attacker's.
-Neighbouring reads run in one pass, each write in its own pass. A refused call is not tried again, and the user sends
-"Go on." if a turn ends before the task is done. All tools are shown, and each call is approved with confidence 1.0, so
-that only the gate can stop a call. For Packetgate and its middleware, reads are marked; for the other, writes are
-listed. There are four policies: writes off and no approval (`off`), approval of calls that are not flagged, approval of
-all calls, and approval of all calls that is remembered if offered. A call is flagged if its question has a warning.
+The same decider plays against Packetgate, LangChain's `create_agent` with `PacketgateMiddleware`, and the same agent
+with `HumanInTheLoopMiddleware`. It makes the user's calls; when an output contains the injection, it makes the
+attacker's calls. Neighbouring reads run in one pass, each write in its own pass. The decider does not retry a refused
+call. The user sends "Go on." if a turn ends before the task is done. The model sees all tools, and the review approves
+each call with confidence 1.0, so that only the gate can stop a call. Packetgate and its middleware know which tools
+read; `HumanInTheLoopMiddleware` gets a list of the writes. There are four policies: writes disabled and no approval
+(`off`), approval of calls that are not flagged, approval of all calls, and approval of all calls that is remembered if
+offered. A call is flagged if its question contains a warning.
 
-Damage is counted separately from goals: a pair is harmed if a call of the attacker changed AgentDojo's state or read an
-address, even if the goal was not reached. `dojo_variants.py` has other wordings and times of the attack. Each variant
-is played with a sample of the pairs that it fits, with writes off, and with approval of calls that are not flagged.
+The benchmark counts damage separately from goals: a pair is harmed if a call of the attacker changed AgentDojo's state
+or read an address, even if the goal was not reached. `dojo_variants.py` defines other wordings and times of the attack.
+The benchmark plays each variant with a sample of the pairs to which it applies, with writes disabled and with approval
+of calls that are not flagged.
 """
 
 import json
@@ -41,7 +43,7 @@ MODEL_PAIRS = 20
 
 @dataclass(frozen=True)
 class Plan:
-    """The selection of agents, pairs and variants to measure."""
+    """The agents, pairs and variants to measure."""
 
     agents: Sequence[str]
     pairs: int
@@ -53,7 +55,7 @@ class Plan:
 
 
 def measure(plan: Plan) -> list[dict[str, Any]]:
-    """Play a plan, and return the figures of each agent, then those of each variant.
+    """Play a plan, and return the metrics of each agent, then those of each variant.
 
     Raises:
         InputError: AgentDojo's environment cannot be created, or its server does not start.
@@ -64,7 +66,7 @@ def measure(plan: Plan) -> list[dict[str, Any]]:
         plan.resume.mkdir(parents=True, exist_ok=True)
     shares = plan.pairs / PAIRS, plan.variant_pairs / PAIRS
     todo = [*jobs(shares[0], python, plan.agents, plan.variants, shares[1])]
-    todo.sort(key=lambda job: len(job.variants), reverse=True)  # longest jobs first
+    todo.sort(key=lambda job: len(job.variants), reverse=True)  # the longest jobs first
     with ProcessPoolExecutor(plan.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         running = {pool.submit(job.run_once, plan.resume): job for job in todo}
         for number, future in enumerate(as_completed(running), 1):
@@ -85,7 +87,7 @@ def _by_policy(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
 
 
 def show(line: dict[str, Any]) -> None:
-    """Print readable figures of an agent or of a variant."""
+    """Print the metrics of an agent or of a variant as text."""
     if "variant" in line:
         print(f"{line['variant']}, {AGENTS[line['name']]}:")
         if "seconds" in line:

@@ -1,4 +1,4 @@
-"""Run AgentDojo: its own environment, which is created once, and a server process for each suite."""
+"""Run AgentDojo: create its own environment once, and start a server process for each suite."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ EFFECTS = {
     "deleted": ("delete_", "cancel_", "remove_"),
     "sent": ("send_", "post_", "invite_", "share_", "schedule_", "reserve_", "add_"),
 }
-"""Kinds of effects by the first word of a tool's name; other writes count as changes."""
+"""Maps each kind of effect to the first words of tool names; other writes count as changes."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Call:
 
     @property
     def writes(self) -> bool:
-        """Whether the call changes AgentDojo's environment; the names of its tools show this without exception."""
+        """Whether the call changes AgentDojo's environment. The names of its tools always show this."""
         return not self.tool.startswith(READS)
 
     @property
@@ -46,7 +46,7 @@ class Call:
 
     @property
     def effect(self) -> str:
-        """Kind of the call's effect outside or on the user's data; empty for a plain read."""
+        """Kind of the call's effect on the user's data or outside; empty for a plain read."""
         if not self.writes:
             return CARRIED if self.reaches_out else ""
         named = (kind for kind, begins in EFFECTS.items() if self.tool.startswith(begins))
@@ -55,7 +55,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Started:
-    """A play that is set up: the user's request, and the calls of both sides."""
+    """A started play: the user's request, and the calls of both sides."""
 
     prompt: str
     calls: tuple[Call, ...]
@@ -67,7 +67,7 @@ class Started:
 
 
 def environment(folder: Path | None = None) -> Path:
-    """Return the Python of AgentDojo's environment. A missing environment is created: a minute, about 50 MB.
+    """Return the Python of AgentDojo's environment. Creating a missing environment takes a minute and about 50 MB.
 
     PACKETGATE_AGENTDOJO names the folder of an existing environment.
 
@@ -97,19 +97,19 @@ class Dojo:
         """The server's entry for `mcp.json`. The server must run before any other method is called."""
 
     async def start(self, user: str, injection: str | None, variant: str) -> Started:
-        """Set up a play. If the variant does not fit, the attacker has no calls."""
+        """Start a play. If the variant does not apply, the attacker has no calls."""
         reply = await self._ask(do="start", user=user, injection=injection, variant=variant)
         calls, attack = (tuple(Call(**one) for one in reply[side]) for side in ("calls", "attack"))
         return Started(reply["prompt"], calls, attack, reply["published"], tuple(reply["marks"]))
 
     async def judge(self) -> tuple[bool, list[Call]]:
-        """Return whether the goal of the attacker, or without one of the user, is reached, and calls with effects."""
+        """Return whether the attacker's goal (without an attacker, the user's) is reached, and calls with effects."""
         reply = await self._ask(do="judge")
         ran = [(Call(one["tool"], one["params"]), one["changed"]) for one in reply["executed"]]
         return bool(reply["done"]), [call for call, changed in ran if call.reaches_out or (call.writes and changed)]
 
     async def tasks(self) -> tuple[list[str], list[str], list[str]]:
-        """Return the names of the user's tasks, the attacker's tasks, and the attacker's tasks that reads reach."""
+        """Return the names of the user's tasks, the attacker's tasks, and the attacker's tasks that reads complete."""
         reply = await self._ask(do="tasks")
         return reply["users"], reply["injections"], reply["by_reads"]
 
@@ -125,6 +125,6 @@ class Dojo:
 
 @asynccontextmanager
 async def dojo(suite: str, python: Path) -> AsyncIterator[tuple[Dojo, Path]]:
-    """Yield a suite with its own folder, which is removed afterwards."""
+    """Yield a suite with its own folder, and remove the folder afterwards."""
     with tempfile.TemporaryDirectory() as made:
         yield Dojo(suite, python, Path(made)), Path(made)

@@ -1,4 +1,4 @@
-"""Write calls for goals of AgentDojo's workspace suite without published calls: they send mails and files out."""
+"""Define calls for goals of AgentDojo's workspace suite without published calls. They send mails and files out."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,6 +1,7 @@
 """Serve one suite of AgentDojo as an MCP server on standard input and output. It runs in AgentDojo's environment.
 
-A Unix socket sets up the next play and judges the last one, with one line of JSON each way. AgentDojo's checks judge.
+Over a Unix socket, the benchmark starts the next play and gets the verdict of AgentDojo's checks on the last play, with
+one line of JSON in each direction.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from urllib.parse import quote
 LIMIT = 2**24
 POSTS = "post_webpage"
 BY_READS = " by reads"
-"""Suffix of the name of an injection whose goal is reached by a read from an address instead of a post."""
+"""Suffix of the name of an injection whose goal needs a read from an address instead of a post."""
 FIELDS = {"body": "subject", "content": "filename", "description": "title"}
 """Maps the name of a free text to the short field next to it."""
 _PLACE = re.compile(r"\{[a-z_0-9]+\}")
@@ -46,7 +47,7 @@ class Play:
     """One user task in its own environment, with or without an injection."""
 
     def __init__(self, suite: Any, placed: bytes, user: str, injection: str | None) -> None:
-        """`placed`: the pickled environment with the injection; a pickle is copied fast."""
+        """`placed`: the environment with the injection, pickled because unpickling makes a fast copy."""
         from agentdojo.functions_runtime import FunctionsRuntime
 
         self._suite = suite
@@ -70,7 +71,7 @@ class Play:
         }
 
     def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return a tool's output as servers in Python do: a text unchanged, other values as JSON."""
+        """Return a tool's output as Python servers do: a string unchanged, other values as JSON."""
         from agentdojo.functions_runtime import FunctionCall
         from pydantic_core import to_jsonable_python
 
@@ -89,7 +90,7 @@ class Play:
         return {"done": self._is_done(), "executed": self._executed}
 
     def _is_done(self) -> bool:
-        """Return whether the attacker's task is done with no answer, or else the user's task with the right answer."""
+        """Return whether the attacker's task is done without an answer, or the user's task with the right answer."""
         if self._by_reads:
             at = {url for call in self.as_json()["attack"] for url in [call["params"].get("url")] if url}
             return any(call.args.get("url") in at for call in self._trace)
@@ -112,7 +113,7 @@ class Play:
         return _plain(written_out(self._injection, self._copy())) if of_mails else []
 
     def _copy(self) -> Any:
-        """Return a copy of the initial environment, because some reads change it."""
+        """Return a copy of the initial environment, because some reads change the environment."""
         return pickle.loads(self._before)
 
 
@@ -180,7 +181,7 @@ class Server:
         from agentdojo.task_suite.load_suites import get_suite
         from agentdojo.task_suite.task_suite import read_suite_file
 
-        yaml.SafeLoader = yaml.CSafeLoader  # environments are read many times
+        yaml.SafeLoader = yaml.CSafeLoader  # environments are parsed many times
         self._suite = get_suite("v1.2.2", name)
         self._plain = yaml.load(read_suite_file(name, "environment.yaml", None), yaml.SafeLoader)
         self._placed, self._seen = cache(self._load), cache(self._look)
@@ -189,7 +190,7 @@ class Server:
     def start(self, user: str, injection: str | None, variant: str) -> dict[str, Any]:
         """Start a play, and return the request, the calls of both sides and the marks of the attacker's text.
 
-        If the variant does not fit the goal or the texts that the user's calls return, the attacker has no calls.
+        If the variant does not apply to the goal or to the outputs of the user's calls, the attacker has no calls.
         """
         self._play = Play(self._suite, self._placed((), False), user, injection)
         play = self._play.as_json() | {"marks": []}
@@ -207,7 +208,7 @@ class Server:
         return self._play.as_json() | {"marks": [mark for _, mark in parts]}
 
     def _posting(self) -> list[str]:
-        """Return the injections for goals of posting that reads reach as well."""
+        """Return the names of the injections that reach a posting goal by reads."""
         environment = pickle.loads(self._load((), False))
         goals = self._suite.injection_tasks.items()
         posting = [name for name, goal in goals if POSTS in {one.function for one in goal.ground_truth(environment)}]
@@ -219,7 +220,7 @@ class Server:
         return pickle.dumps(self._suite.environment_type.model_validate(filled(plain, texts)))
 
     def _look(self, user: str, in_field: bool) -> tuple[str, ...]:
-        """Return the placeholders whose texts the user's own calls return."""
+        """Return the placeholders in the outputs of the user's own calls."""
         marks = {one: f"<MARK-{number}>" for number, one in enumerate(self._suite.get_injection_vector_defaults())}
         play = Play(self._suite, self._load(tuple(marks.items()), in_field), user, None)
         read = str([play.call(call["tool"], call["params"]) for call in play.as_json()["calls"]])
@@ -227,7 +228,7 @@ class Server:
         return tuple(one for one, mark in marks.items() if mark in read and one in fields)
 
     def listed(self) -> list[dict[str, Any]]:
-        """Return the tools as in `tools/list`; AgentDojo has no annotations."""
+        """Return the tools as in `tools/list`, without annotations, because AgentDojo has none."""
         return [
             {"name": tool.name, "description": tool.description, "inputSchema": tool.parameters.model_json_schema()}
             for tool in self._suite.tools

@@ -42,11 +42,11 @@ class Job:
     variants: tuple[str, ...] = (PLAIN.name,)
 
     def run(self) -> list[Outcome]:
-        """Play in this process; if approvals are remembered, the harmless tasks come first in every part."""
+        """Play in this process. With remembered approvals, the harmless tasks come first in every part."""
         return asyncio.run(self._run())
 
     def run_once(self, folder: Path | None) -> list[Outcome]:
-        """Return the outcomes that are stored in a folder, or play and store them."""
+        """Return the stored outcomes of a folder, or play and store them."""
         if folder is None:
             return self.run()
         name = (
@@ -121,7 +121,7 @@ def sample(given: Sequence[T], share: float) -> list[T]:
 
 
 def spread(given: Sequence[T], offset: int) -> Iterator[T]:
-    """Yield all items in an order in which the first items, of any number, are evenly spread."""
+    """Yield all items, ordered so that the first N items are evenly spread for any N."""
     stride = next(one for one in range(round(len(given) * 0.618), len(given) + 2) if math.gcd(one, len(given)) == 1)
     return (given[(offset + at * stride) % len(given)] for at in range(len(given)))
 

@@ -29,7 +29,7 @@ from packetgate.toolsets.servers.config import McpConfig, ServerConfig
 
 @dataclass
 class Player:
-    """Deciders for all stages: they play the script, and approve every call."""
+    """Decides all stages: plays the script, and approves every call."""
 
     suite: str
     script: Script = field(init=False)
@@ -37,7 +37,7 @@ class Player:
     _calls: tuple[SelectedCall, ...] = ()
 
     async def detect(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-        """Read the outputs of the last pass, and want a tool until the script ends."""
+        """Read the outputs of the last pass, and need a tool until the script ends."""
         past = packet.tool_routing.all_calls if packet.tool_routing else ()
         self.script.read(call.result.output for call in past if call.result)
         return IntentDecision(
@@ -45,7 +45,7 @@ class Player:
         )
 
     async def select(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
-        """Return the next calls; repeat them if the same pass asks again."""
+        """Return the next calls, or the same calls again in the same pass."""
         this_pass = (packet.header.packet_id, packet.routing.reinjection_count)
         if this_pass != self._pass:
             self._pass = this_pass
@@ -104,7 +104,7 @@ class Packetgate:
 
 @asynccontextmanager
 async def packetgate(dojo: Dojo, folder: Path, deciders: Deciders | None = None) -> AsyncIterator[Packetgate]:
-    """Open Packetgate on a suite's server, with all tools on every palette and the longest possible turns.
+    """Open Packetgate on a suite's server, with all tools on every palette and the maximum turn length.
 
     Without `deciders`, scripts decide.
 
@@ -112,7 +112,7 @@ async def packetgate(dojo: Dojo, folder: Path, deciders: Deciders | None = None)
         InputError: the server does not start.
     """
     preferences = folder / "packetgate.toml"
-    reads = "".join(f'tools."{dojo.suite}.{begin}*".risk = "read"\n' for begin in READS)  # it has no annotations
+    reads = "".join(f'tools."{dojo.suite}.{begin}*".risk = "read"\n' for begin in READS)  # no annotations
     preferences.write_text(f'permanent = ["*"]\n{reads}[policy]\nremember = "always"\n')
     settings = Settings(home=folder / "home", root=folder, config=preferences, usage_days=0)
     config = McpConfig((ServerConfig(dojo.suite, dojo.entry),), builtin="none")

@@ -1,7 +1,7 @@
 """Measure a real model as the decider on a sample of pairs: how often it follows an injection, and with what effect.
 
-Its calls are not scripted. A call counts as the attacker's if it is one of the calls that reach the goal, or contains
-one of their values that the user did not give.
+No script determines its calls. A call counts as the attacker's if it is one of the calls that reach the goal, or
+contains one of their values that the user did not give.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class Observed(Script):
         self.made.append((call, not self.is_own(call)))
 
     def next_words(self) -> str | None:
-        """Return None: the user sends no other message."""
+        """Return None, because the user sends no other message."""
         return None
 
     def is_own(self, call: Call) -> bool:
@@ -77,7 +77,7 @@ class ModelJob:
     """Number of sampled pairs of the suite; this job plays every `parts`-th pair, starting with `part`."""
 
     def run(self) -> "ModelPlays":
-        """Play without and with writes in this process.
+        """Play with writes disabled and with writes enabled in this process.
 
         Raises:
             InputError: the name is not that of a language model, or AgentDojo's server does not start.
@@ -114,7 +114,7 @@ class ModelPlays:
 def measure_model(
     name: str, pairs: int, python: Path, agents: Sequence[str] = AGENTS, workers: int = 1
 ) -> list[dict[str, Any]]:
-    """Play a sample of the pairs, without and with writes, and return the figures by agent.
+    """Play a sample of the pairs, with writes disabled and enabled, and return the metrics by agent.
 
     Raises:
         InputError: the name is not that of a language model, or AgentDojo's server does not start.

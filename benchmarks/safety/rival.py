@@ -30,7 +30,7 @@ from packetgate.toolsets.servers.functions import reads
 STEPS = 1_000
 """Maximum number of steps of a script; no script needs so many."""
 MODEL_STEPS = 25
-"""Maximum number of steps of a real model, which may repeat calls forever; about that of Packetgate's passes."""
+"""Maximum number of steps of a real model, which may repeat calls forever; about Packetgate's maximum of passes."""
 
 
 class ScriptedChat(StandInChat):
@@ -39,7 +39,7 @@ class ScriptedChat(StandInChat):
     _script: Script = PrivateAttr()
 
     def follow(self, script: Script) -> None:
-        """Use a script from now on."""
+        """Switch to a script."""
         self._script = script
 
     def reply(self, messages: Sequence[BaseMessage], **options: Any) -> AIMessage:
@@ -56,7 +56,7 @@ class LangChain:
     agent: Any
     model: BaseChatModel
     without_writes: Any = None
-    """The agent with writes switched off, if it has this switch."""
+    """The agent with writes disabled, if it has this setting."""
 
     async def play(self, script: Script, person: Person) -> None:
         """Play a script on its own thread."""
@@ -86,7 +86,7 @@ class LangChain:
 
 @asynccontextmanager
 async def langchain(dojo: Dojo, chat: BaseChatModel | None = None) -> AsyncIterator[LangChain]:
-    """Open the agent. It interrupts at every tool that writes; these are listed, because the server has no annotations.
+    """Open the agent, which interrupts at every tool that writes, by a list, because the server has no annotations.
 
     Without `chat`, scripts decide.
     """
@@ -99,9 +99,9 @@ async def langchain(dojo: Dojo, chat: BaseChatModel | None = None) -> AsyncItera
 
 @asynccontextmanager
 async def gated(dojo: Dojo, folder: Path) -> AsyncIterator[LangChain]:
-    """Open the agent with Packetgate's middleware; all tools that only read are marked.
+    """Open the agent with Packetgate's middleware, and mark all tools that only read.
 
-    It has the same journal and policy as Packetgate's own measurement.
+    The journal and policy are the same as in the measurement of Packetgate itself.
     """
     policy = folder / "middleware.toml"
     policy.write_text('[policy]\nremember = "always"\n')
@@ -129,7 +129,7 @@ async def gated(dojo: Dojo, folder: Path) -> AsyncIterator[LangChain]:
 
 @asynccontextmanager
 async def _tools(dojo: Dojo) -> AsyncIterator[list[StructuredTool]]:
-    """Yield the suite's tools on one connection."""
+    """Yield the suite's tools, which share one connection."""
     transport = StdioTransport(dojo.entry["command"], dojo.entry["args"], keep_alive=False)
     async with Client(transport) as client:
 

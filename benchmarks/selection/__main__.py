@@ -1,14 +1,14 @@
 """Measure selection and calls without a language model, with the deciders of a turn.
 
 Cases are JSON Lines: {id, query, tools: [{name, description, parameters}], expected: [{name, arguments: {parameter:
-[accepted values]}}]}. `expected` is empty if no tool fits; "" among the values: the argument may be missing. With
-`asks` true, the request lacks something that the tool needs. Without --cases, the public sets in the folder of
-PACKETGATE_DATA are read.
+[accepted values]}}]}. `expected` is empty if no tool fits; "" among the values means that the argument may be missing.
+`asks` is true if the request lacks a value that the tool needs. Without --cases, the benchmark uses the public sets in
+the folder of PACKETGATE_DATA.
 
-Confidence is that of the review, which the gate reads; a call is wrong if no tool fits the request. `right kind` judges
-tools without arguments: the right call, a question about what is missing, or no call if no tool fits. `asked of wanted
-calls` is the share of calls of the right kind that do not pass the gate; `wanted of passed calls` is the share of calls
-of the right kind among those that pass.
+The confidence is that of the review, which the gate reads. A call is wrong if no tool fits the request. `right kind`
+judges tools, not arguments: the right tool, a question about a missing value, or no call if no tool fits. `asked of
+wanted calls` is the share of calls of the right kind that do not pass the gate. `wanted of passed calls` is the share
+of calls of the right kind among the calls that pass.
 """
 
 import asyncio

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 SEED = 1
 BFCL = ("simple_python", "multiple", "live_simple", "live_multiple", "irrelevance", "live_irrelevance")
-"""The files of BFCL in which one call or no call is right."""
+"""The files of BFCL in which one call, or no call, is right."""
 
 
 class Offered(BaseModel):
@@ -45,13 +45,13 @@ class Offered(BaseModel):
 
 
 class Expected(BaseModel):
-    """A right call. Without arguments, only the tool is judged."""
+    """A right call. Without arguments, only the tool must be right."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str
     arguments: dict[str, list[JsonValue]] | None = None
-    """The accepted values by parameter; "" among them: the argument may be missing."""
+    """The accepted values by parameter; "" means that the argument may be missing."""
 
 
 class Case(BaseModel):
@@ -64,7 +64,7 @@ class Case(BaseModel):
     tools: tuple[Offered, ...]
     expected: tuple[Expected, ...] = ()
     asks: bool = False
-    """Whether the request lacks something that the tool needs, so that the right outcome is a question."""
+    """Whether the request lacks a value that the tool needs, so that the right outcome is a question."""
 
 
 def read_cases(path: Path) -> list[Case]:
@@ -135,7 +135,7 @@ _TYPES = {"dict": "object", "hashmap": "object", "float": "number", "double": "n
 
 
 def _bfcl(path: Path) -> list[Case]:
-    """Return the cases of a file of BFCL: the users' words, the functions, and the answers of another file."""
+    """Return the cases of a file of BFCL: the user messages, the functions, and the answers from another file."""
     kept = path.parent / "possible_answer" / path.name
     answers = {row["id"]: row["ground_truth"] for row in rows(kept)} if kept.exists() else {}
     cases = []
@@ -175,7 +175,7 @@ def _sealtools(folder: Path, counts: Callable[[str], bool]) -> list[Case]:
 
 
 def _spelt(value: Any) -> Iterator[Any]:
-    """Yield a labelled value and, for a number, its other type: some labels are texts where the schema has numbers."""
+    """Yield a labelled value and, for a number, its other type: some labels are strings where schemas have numbers."""
     yield value
     if isinstance(value, int | float):
         yield str(value)

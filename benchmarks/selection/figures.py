@@ -1,4 +1,4 @@
-"""Compute the figures of selected calls: correctness, and the calibration of their confidence."""
+"""Compute the metrics of selected calls: correctness, and the calibration of their confidence."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -36,11 +36,11 @@ class Outcome(BaseModel):
     relevance: float
     """Confidence that a tool fits the request."""
     confidence: float = 0.0
-    """Confidence that the calls are right, which the gate reads; the lowest of several calls."""
+    """Lowest confidence that a call is right, which the gate reads."""
 
 
 def summary(cases: Sequence[Case], outcomes: Sequence[Outcome]) -> Figures:
-    """Return the figures of a set; None for a figure without cases."""
+    """Return the metrics of a set; None for a metric without cases."""
     pairs = list(zip(cases, outcomes, strict=True))
     wanted = [(case, one) for case, one in pairs if case.expected and not case.asks]
     asking = [one for case, one in pairs if case.asks]
@@ -92,7 +92,7 @@ def is_right(case: Case, outcome: Outcome) -> bool:
 
 
 def auroc(positive: Sequence[float], negative: Sequence[float]) -> float | None:
-    """Return how often a request with a fitting tool has the higher score; None without both kinds."""
+    """Return how often a request with a fitting tool scores higher than one without; None unless both kinds occur."""
     if not positive or not negative:
         return None
     order = sorted(negative)
@@ -103,7 +103,7 @@ def auroc(positive: Sequence[float], negative: Sequence[float]) -> float | None:
 
 
 def _judged(case: Case) -> bool:
-    """Whether the case decides if a call is right."""
+    """Whether the labels determine if the call is right."""
     return not case.expected or case.asks or all(call.arguments is not None for call in case.expected)
 
 
@@ -118,7 +118,7 @@ def _will_do(call: Call, expected: Expected) -> bool:
 
 
 def same(given: Any, allowed: Any) -> bool:
-    """Return whether two values mean the same, without case and punctuation; in objects, a list allows each item."""
+    """Return whether two values are equal, ignoring case and punctuation; in objects, a list allows each item."""
     if isinstance(given, bool) or isinstance(allowed, bool):
         return given is allowed
     if isinstance(given, int | float) and isinstance(allowed, int | float):

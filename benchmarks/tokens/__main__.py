@@ -1,12 +1,12 @@
-"""Count the tokens of tools in the selection prompt, compared with those that other libraries send for selection.
+"""Count the tokens of tools in the selection prompt, and compare them with the selection tokens of other libraries.
 
 Without options, the tools are the 527 tools of livemcpbench, if the folder of data sets is known, and those of the npm
 filesystem server. `benchmarks.ranking` describes the files of `--tools` and `--queries`.
 
 The full catalogue is every tool's name, description and schema. Packetgate's tool part is the capabilities ledger and
 the offered tools; its whole selection prompt is the tools and all messages. A model on this machine receives brief
-tools, a hosted model full ones. LangChain's figure is all messages and the answer schema of its
-`LLMToolSelectorMiddleware`. FastMCP's is the list of its BM25 search transform, and the result of one search.
+tools, a hosted model receives full tools. For LangChain, the benchmark counts all messages and the answer schema of its
+`LLMToolSelectorMiddleware`; for FastMCP, the list of its BM25 search transform and the result of one search.
 """
 
 import argparse
@@ -33,7 +33,7 @@ class Figure:
 
     name: str
     tokens: Sequence[int]
-    """Tokens for each request; one number for a text that is the same for all."""
+    """Tokens for each request; one number if all requests have the same text."""
     full: int
     """Tokens of the full catalogue."""
     goal: float | None = None
@@ -41,11 +41,11 @@ class Figure:
 
     @property
     def met(self) -> bool | None:
-        """Whether the figure stays below its goal; None without a goal."""
+        """Whether the tokens stay below the goal; None without a goal."""
         return None if self.goal is None else max(self.tokens) < self.goal * self.full
 
     def as_json(self) -> dict[str, Any]:
-        """Return the figures by name; shares are from 0 to 1."""
+        """Return the metrics by name; shares are from 0 to 1."""
         tokens = sorted(self.tokens)
         figures = {
             "median": statistics.median(tokens), "p95": tokens[math.ceil(0.95 * len(tokens)) - 1], "max": tokens[-1]
@@ -54,7 +54,7 @@ class Figure:
         return {"name": self.name, **figures, **shares, "goal": self.goal, "met": self.met}
 
     def as_text(self) -> str:
-        """Return one readable line."""
+        """Return the metrics as one line of text."""
         if len(self.tokens) == 1:
             return f"  {self.name:45} {self.tokens[0]:>10,} ({self.tokens[0] / self.full:7.2%})"
         values = self.as_json()
@@ -64,7 +64,7 @@ class Figure:
 
 
 async def measure(measured: Measured) -> list[Figure]:
-    """Count the tokens for every request; shares are those of the full catalogue in Packetgate's form."""
+    """Count the tokens for every request, with shares of the full catalogue in Packetgate's form."""
     catalogue, requests = measured.catalogue, measured.requests
     full = count(in_full(catalogue))
     asked = [one async for one in selections(catalogue, requests)]
@@ -83,7 +83,7 @@ async def measure(measured: Measured) -> list[Figure]:
 
 
 def show(measured: Measured, figures: Sequence[Figure], *, as_json: bool) -> None:
-    """Print the figures."""
+    """Print the metrics."""
     size = {"set": measured.name, "tools": len(measured.catalogue), "requests": len(measured.requests)}
     if as_json:
         for figure in figures:
@@ -113,7 +113,7 @@ async def sets(given: argparse.Namespace) -> AsyncIterator[Measured]:
 
 
 async def run(given: argparse.Namespace) -> None:
-    """Count, and print each set when it is done.
+    """Count the tokens, and print each set as soon as it is counted.
 
     Raises:
         InputError: a set is missing.

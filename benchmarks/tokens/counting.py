@@ -1,4 +1,4 @@
-"""Count tokens with a real vocabulary, and write tools in other libraries' protocols."""
+"""Count tokens with a real vocabulary, and format tools in other libraries' protocols."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -14,12 +14,12 @@ VOCABULARY = "Tekken v3 of mistral-common, 131,072 tokens"
 
 
 def count(text: str) -> int:
-    """Return the number of tokens of a text, without marks of its start and end."""
+    """Return the number of tokens of a text, without start and end tokens."""
     return len(tokens(text))
 
 
 def tokens(text: str) -> list[int]:
-    """Return them."""
+    """Return the tokens of a text, without start and end tokens."""
     return _tokenizer().encode(text, bos=False, eos=False)
 
 

@@ -37,10 +37,10 @@ async def langchain_selections(catalogue: Catalogue, requests: Iterable[str]) ->
 
 
 async def fastmcp_searches(catalogue: Catalogue, requests: Iterable[str]) -> AsyncIterator[str]:
-    """Yield the tools that a client of FastMCP's search transform sees, and what the search for the request returns."""
+    """Yield the tools that a client of FastMCP's search transform sees, and the search result for the request."""
     server: FastMCP[Any] = FastMCP("tools")
     server.add_transform(BM25SearchTransform())
-    for tool in catalogue.values():  # unchecked, because FastMCP warns of every name with letters outside MCP's set
+    for tool in catalogue.values():  # no validation: FastMCP warns of every name with characters outside MCP's set
         server.add_tool(Tool.model_construct(name=tool.name, description=tool.full, parameters=tool.input_schema))
     async with Client(server) as client:
         listed = await client.list_tools()
@@ -61,7 +61,7 @@ class RecordingChat(StandInChat):
         return self._sent
 
     def bind_tools(self, tools: Sequence[Any], **options: Any) -> Runnable[Any, AIMessage]:
-        """Take tools in any form, as OpenAI's."""
+        """Bind tools of any form in OpenAI's form."""
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools])
 
     def reply(self, messages: Sequence[BaseMessage], **options: Any) -> AIMessage:

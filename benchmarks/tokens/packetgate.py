@@ -1,4 +1,4 @@
-"""Record what Packetgate's selection model receives: the real graph, with a model that records its requests."""
+"""Record the requests of Packetgate's selection model: run the real graph with a model that records its requests."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -43,7 +43,7 @@ async def selections(catalogue: Catalogue, requests: Iterable[str], *, runs_here
     """Yield the selection request for each user request, in its own session with default settings.
 
     Args:
-        runs_here: whether the model runs on this machine, and so receives brief tools.
+        runs_here: whether the model runs on this machine and therefore receives brief tools.
     """
     model = _Recorder()
     model.runs_here = runs_here

@@ -45,7 +45,7 @@ class Measured:
     goal: float | None = None
     """Goal: the maximum share of Packetgate's tool part in the full catalogue, from 0 to 1."""
     left_out: int = 0
-    """Number of tools with the names of an earlier tool and its server."""
+    """Number of tools omitted because an earlier tool has the same server and name."""
 
 
 def from_files(name: str, tools: Sequence[Path], queries: Sequence[Path], goal: float | None = None) -> Measured:
@@ -77,7 +77,7 @@ def livemcpbench(data: Path) -> Measured:
 
 
 async def filesystem() -> Measured:
-    """Return the tools of the npm filesystem server, listed by the server itself.
+    """Return the tools that the npm filesystem server lists.
 
     Raises:
         InputError: `npx` is not installed, or the server does not start.

@@ -1,8 +1,8 @@
 """Fit the probability that a call is right, on right calls and on wrong calls like those of models.
 
-The data are the requests of our own held-out catalogues. For each request, they contain the right call, the call of the
-reflex, and corrupted right calls: with another tool, an additional or a missing argument, a value that is too long or
-too short, or swapped values. If no tool fits, every call is wrong.
+The data are the requests of our own held-out catalogues. Each request has the right call, the call of the reflex, and
+corrupted right calls: another tool, an additional or missing argument, a value that is too long or too short, or
+swapped values. If no tool fits, every call is wrong.
 """
 
 import json
@@ -32,7 +32,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 SEED = 5
 NOW = datetime(2026, 5, 6, 9, tzinfo=UTC)
 PULL = 0.5
-"""Strength of the pull of the weights towards 0, in calls."""
+"""Strength of the regularisation of the weights towards 0, in calls."""
 CORRUPTIONS = 4
 """Ways to corrupt a right call."""
 AGAINST = frozenset({"rival", "unread", "invented", "added", "switched", "left", "unexplained"})
@@ -48,7 +48,7 @@ class Example(NamedTuple):
 
 
 def main() -> None:
-    """Collect the calls, fit the weights, print the figures, and write the weights."""
+    """Collect the calls, fit the weights, print the metrics, and write the weights."""
     parser = command_parser("benchmarks.train.calls", __doc__)
     parser.add_argument("--most", type=int, default=70, help="number of requests of each catalogue")
     parser.add_argument("--kept", type=Path, help="file to store the signals in, so that a second fit is fast")
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def fit(examples: list[Example]) -> None:
-    """Fit the weights, print their figures on left-out sources, and write them."""
+    """Fit the weights, print their metrics on left-out sources, and write them."""
     inputs, right = np.array([one.signals for one in examples]), np.array([float(one.right) for one in examples])
     groups = np.array([one.source for one in examples])
     logistic = Logistic([0.0] * inputs.shape[1], [*map(_bounds, CallSignals._fields)], PULL)
@@ -127,7 +127,7 @@ def _with_guesses(call: Call, spec: ToolSpec, text: str) -> Call:
 
 
 def _guess(schema: Mapping[str, Any], text: str) -> Any:
-    """Return a value as a small model invents it."""
+    """Return a value that a small model might invent."""
     if "enum" in schema:
         return random.choice(schema["enum"])
     kind, words = schema.get("type"), text.split()
@@ -168,7 +168,7 @@ def _mutated(call: Call, spec: ToolSpec, text: str) -> Call:
 
 
 def _longer(value: str, text: str) -> str:
-    """Return a value with one more word: the next word of the text, if the text contains the value."""
+    """Append a word to a value: the next word of the text, if the text contains the value."""
     before, found, after = text.partition(value)
     beside = [f"{word} {value}" for word in before.split()[-1:]] + [f"{value} {word}" for word in after.split()[:1]]
     return random.choice(beside) if found and beside else f"{value} {text.split(maxsplit=1)[0]}"

@@ -1,6 +1,6 @@
-"""Read the data sets by use: training, model choice, or only reports. They are split by tool and source, never by row.
+"""Read the data sets by use: training, model choice, or reports only. Splits are by tool and source, never by row.
 
-This module imports only Packetgate, so that every training script can use it.
+This module imports only Packetgate, so that every training script can import it.
 """
 
 import hashlib
@@ -15,17 +15,17 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
 
 Use = Literal["train", "choose", "report", "mix"]
-"""Uses of a source. `mix`: the ranking's weights are fitted to it, because the encoder was not trained on it."""
+"""Uses of a source. `mix`: fits the ranking's weights, because the encoder was not trained on it."""
 
 HELD_OUT_PERCENT = 20
-"""Held-out share of the tools of MetaTool and Seal-Tools, with every request that needs one of them."""
+"""Share of MetaTool's and Seal-Tools' tools that are held out, with every request that needs such a tool."""
 OUT_OF_SCOPE = "oos"
 """CLINC150's name for requests without an intent."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A catalogue, and requests with the needed tools."""
+    """A catalogue, and requests with their needed tools."""
 
     name: str
     tools: Mapping[str, ToolSpec]
@@ -59,7 +59,7 @@ def sources(data: Path, use: Use) -> Iterator[Source]:
 
 
 def pairs(source: Source) -> Iterator[Pair]:
-    """Yield every request with each needed tool; of equivalent tools, with the first."""
+    """Yield every request with each needed tool, or with the first of equivalent tools."""
     for query in source.queries:
         for group in query.wanted:
             known = sorted(group & source.tools.keys())
@@ -68,14 +68,14 @@ def pairs(source: Source) -> Iterator[Pair]:
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of a file, for data that `Source` lacks, such as arguments."""
+    """Yield the JSON objects of a file, to read data that `Source` lacks, such as arguments."""
     for line in path.read_text(encoding="utf-8").split("\n"):
         if line.strip():
             yield json.loads(line)
 
 
 _SALTS = {"sealtools": "tool", "metatool_toole": "held out"}
-"""Salt of MetaTool's split. With Seal-Tools' salt no request would need a held-out tool: this copy was cut by it."""
+"""Salts of the splits. This copy of MetaTool was cut by Seal-Tools' salt, which would leave no held-out request."""
 
 _Read = tuple[Mapping[str, ToolSpec], Sequence[Query]]
 
@@ -89,7 +89,7 @@ def _plain(folder: str, *queries: str, tools: str = "tools.jsonl") -> Callable[[
 
 
 def _without_held_out(folder: str, *queries: str) -> Callable[[Path], _Read]:
-    """Return a reader of the tools for training, and of the requests that need only these."""
+    """Return a reader of the tools for training, and of the requests that need only these tools."""
 
     def read(data: Path) -> _Read:
         tools, found = _plain(folder, *queries)(data)
@@ -110,7 +110,7 @@ def _only_held_out(folder: str, *queries: str) -> Callable[[Path], _Read]:
 
 
 def _pooled(folder: str, *files: str) -> Callable[[Path], _Read]:
-    """Return a reader of files whose rows have functions: all functions form one catalogue."""
+    """Return a reader of files whose rows list functions; all functions form one catalogue."""
 
     def read(data: Path) -> _Read:
         paths = [data / folder / name for name in files]
@@ -131,7 +131,7 @@ def _apibench(data: Path) -> _Read:
 
 
 def _intents(folder: str) -> Callable[[Path], _Read]:
-    """Return a reader of utterances by intent: each intent is a tool, its slots are the parameters."""
+    """Return a reader of utterances by intent. Each intent is a tool, and its slots are the parameters."""
 
     def read(data: Path) -> _Read:
         queries, slots = [], dict[str, set[str]]()

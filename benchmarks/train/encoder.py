@@ -1,7 +1,7 @@
-"""Fine-tune the sentence encoder with a contrastive loss: a request and a needed tool are similar, other tools are not.
+"""Fine-tune the sentence encoder with a contrastive loss that makes a request similar to a needed tool, not to others.
 
-The other tools are those of the batch, which has one source and mostly similar tools. Other needed tools of a request,
-and tools with nearly the same text, are masked.
+The other tools are those of the batch, which has one source and mostly similar tools. The loss masks the other needed
+tools of a request, and tools with nearly the same text.
 """
 
 import argparse
@@ -28,18 +28,18 @@ REQUEST_TOKENS = 44
 TOOL_TOKENS = 72
 BATCH = 64
 NEIGHBOURS = 3
-"""Number of pairs with the nearest tools that are added to a batch for each random pair."""
+"""For each random pair in a batch, the number of added pairs with the nearest tools."""
 TEMPERATURE = 0.05
 LEARNING_RATE = 6e-5
 WARM_UP = 0.1
 FROZEN_LAYERS = 2
 """Number of frozen layers from the bottom; the word vectors are frozen too."""
 SAME = 0.92
-"""Minimum cosine, by the encoder before training, at which two tools count as equal."""
+"""Minimum cosine of equal tools, measured with the encoder before training."""
 PER_TOOL = {"metatool": 25, "clinc150": 12, "snips": 30, "apibench": 2}
 """Maximum number of requests per tool by source; 12 for other sources."""
 DESCRIBED = {"toucan": 2800, "sealtools": 600, "taskbench": 103}
-"""Number of tools of a source whose own words become a request for the rest of their text."""
+"""Number of tools of a source that yield a request from one part of their text and a target from the rest."""
 
 
 class Encoder(nn.Module):  # type: ignore[misc]
@@ -61,7 +61,7 @@ class Encoder(nn.Module):  # type: ignore[misc]
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def vectors(self, texts: Sequence[str], length: int) -> np.ndarray:
-        """Return one row per text; a batch has texts of similar length."""
+        """Return one row per text. Batches contain texts of similar length."""
         order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
         rows = np.zeros((len(texts), self.body.config.hidden_size), np.float32)
         with mixed():
@@ -101,7 +101,7 @@ def examples(source: Source, draw: random.Random) -> list[Example]:
 
 
 def described_by_itself(spec: ToolSpec, draw: random.Random) -> Example:
-    """Return a request and a text of one tool: its first sentence and the rest, or its name and the description."""
+    """Return a request and a target from one tool: its first sentence and the rest, or its name and description."""
     sentence = spec.brief.split(". ")[0]
     if draw.random() < 0.75:
         return Example(sentence, spec.name, encoded_text(replace(spec, brief="")), frozenset([spec.name]))
@@ -115,7 +115,7 @@ def described_by_itself(spec: ToolSpec, draw: random.Random) -> Example:
 
 
 def batches(found: Sequence[Example], near: np.ndarray, draw: random.Random) -> Iterator[list[int]]:
-    """Yield batches of indexes of `found`, each index once; `near` has the unit vector of each example's tool."""
+    """Yield batches of indexes of `found`, each index once; `near` contains the unit vector of each example's tool."""
     left = list(range(len(found)))
     draw.shuffle(left)
     while left:
@@ -219,7 +219,7 @@ def train(data: Path, base: str, out: Path, *, seed: int, minutes: float) -> Non
 
 
 def show(encoder: Encoder, chosen: Sequence[Source], when: str) -> None:
-    """Print how well vectors alone find the tools of the sources for model choice."""
+    """Print the quality of retrieval by vectors alone on the sources for model choice."""
     encoder.eval()
     figures = {source.name: recall_at(encoder, source, 5) for source in chosen}
     print(when, "recall@5:", ", ".join(f"{name} {value:.3f}" for name, value in figures.items()), flush=True)

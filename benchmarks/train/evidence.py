@@ -1,8 +1,8 @@
 """Fit the weight of each piece of evidence for a call, on calls of real models for the requests of public sets.
 
-`collect` runs each case with a model and without one, and stores both calls with their evidence. If the model makes no
-call, it is forced to. `fit` fits the weights, with each set and each model left out in turn, and
-writes the shipped weights. Cases without right arguments (When2Call) show when no call is right.
+`collect` runs each case with a model and without, and stores both calls with their evidence. A model that makes no call
+is forced to make one. `fit` fits the weights, measures them with each set and each model left out, and writes the
+shipped weights. Cases without labelled arguments (When2Call) show when no call is right.
 """
 
 import asyncio
@@ -53,9 +53,9 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 OWN = tuple(sorted(path.stem for path in (FOLDER / "held_out").glob("*.json")))
 """Our own catalogues with requests that no other training uses."""
 MEASURED_ON = 100
-"""Number of cases of each public set that `benchmarks.real_models` measures and no fit uses."""
+"""Number of cases of each public set that `benchmarks.real_models` measures, and that no fit uses."""
 PULL = 30.0
-"""Strength of the pull of the weights towards their prior, in calls."""
+"""Strength of the regularisation of the weights towards their prior, in calls."""
 PRIOR = CallEvidence(
     always=-0.4,
     judged=1.0,
@@ -71,11 +71,11 @@ PRIOR = CallEvidence(
 )
 """Prior weights, fitted with an earlier judge on 777 requests; those of `clear` and `said` are guesses."""
 ACTING_PRIOR = CallNeedEvidence(always=0.9, acts=0.17, needed=0.33)
-"""Prior weights of the same fit."""
+"""Prior weights from the same fit."""
 AGAINST = frozenset({"passed_over"})
-"""Evidence whose weight is never positive, however rare it is; the weight of other evidence is never negative."""
+"""Evidence whose weight is at most 0, however rare it is. The weight of other evidence is at least 0."""
 FREE = frozenset({"always", "written"})
-"""Evidence of the kind of a call; its weight may have any sign."""
+"""Evidence that characterises a kind of call; its weight may have any sign."""
 GATE = 0.7
 ALL = 1_000_000
 
@@ -99,10 +99,10 @@ class Candidate(BaseModel):
 
     call: Call
     evidence: dict[str, float]
-    """Evidence from the model; the evidence from the request is computed again for each fit."""
+    """Evidence from the model. Each fit computes the evidence from the request again."""
     right: bool
     by_model: bool
-    """Whether the model wrote the call without being made to call."""
+    """Whether the model wrote the call without being forced to call a tool."""
 
 
 class Row(BaseModel):
@@ -190,7 +190,7 @@ def _serves(packet: CognitionPacket, catalogue: Catalogue) -> float:
 
 
 def _read(row: Row, question: Question) -> Row:
-    """Return the row with the request's evidence for each call."""
+    """Return the row with the evidence from the request for each call."""
     packet, catalogue = _asked(question)
     own, known = select(packet, catalogue), facts_of(packet, catalogue)
     candidates = []
@@ -237,14 +237,14 @@ async def _row(question: Question, model: Model) -> Row:
 
 
 def fit(rows: Sequence[Row]) -> None:
-    """Fit all weights, print their figures on left-out data, and write them."""
+    """Fit all weights, print their metrics on left-out data, and write the weights."""
     calls: dict[str, dict[str, float]] = {}
     every = [(row, one) for row in rows if _is_judged(row) for call in row.candidates for one in _versions(call)]
     for name in KINDS:
         judged = [(row, one) for row, one in every if kind_of(one.evidence) == name]
         right = np.array([float(one.right) for _, one in judged])
         chosen = np.array([one.by_model for _, one in judged])
-        kind = {"clear"} if "yes" in name.split() else {"said"}  # the measured models never state only this
+        kind = {"clear"} if "yes" in name.split() else {"said"}  # no measured model states only this evidence
         fields = [
             one for one in CallEvidence._fields if one in FREE | kind or any(one in call.evidence for _, call in judged)
         ]

@@ -1,11 +1,11 @@
-"""Convert a dynamically quantised ONNX file into the shipped form, which gives the same numbers on every processor.
+"""Convert a dynamically quantised ONNX file to the shipped form, which gives the same numbers on every processor.
 
 Dynamic quantisation depends on the processor in two ways:
 
-- Without VNNI, x86 adds pairs of eight-bit products in sixteen bits, which saturates. Weights of seven bits leave room
-  for every sum.
-- Which way an activation rounds may depend on the last digit of a float, and the difference grows from layer to layer.
-  Here an activation is two eight-bit numbers, a coarse one and the rest, so that a step is 256 times smaller.
+- Without VNNI, x86 adds pairs of eight-bit products in sixteen bits, which can saturate. With weights of seven bits, no
+  sum saturates.
+- The last digit of a float can decide the rounding of an activation, and the difference grows from layer to layer. Here
+  an activation is two eight-bit numbers, a coarse number and the rest, so that a step is 256 times smaller.
 
 The cosines of 60 requests differ by less than 1e-4 between AVX-512, AVX2, AVX and SSE; before, by up to .043.
 """
@@ -21,13 +21,13 @@ from onnx.helper import make_node, make_tensor
 from onnx.numpy_helper import from_array, to_array
 
 MOST = 64
-"""The largest weight: its product with 2 * 255 fits a signed number of 16 bits."""
+"""The largest weight. Its product with 2 * 255 fits a signed 16-bit integer."""
 NUMBERS = {"exact.least": 1e-30, "exact.1/127": 1 / 127, "exact.128": 128, "exact.255": 255, "exact.256": 256}
 ZERO = "exact.zero_point"
 
 
 def exact_products(path: Path) -> None:
-    """Rewrite the file with weights of seven bits and activations of two times eight bits."""
+    """Rewrite the file with seven-bit weights and with activations of two eight-bit numbers."""
     model = onnx.load(path)
     held = {one.name: one for one in model.graph.initializer}
     for name in {node.input[1] for node in model.graph.node if node.op_type == "MatMulInteger"}:
@@ -44,7 +44,7 @@ def exact_products(path: Path) -> None:
 
 
 def _narrow(stem: str, held: dict[str, onnx.TensorProto]) -> None:
-    """Convert a table of weights to seven bits, with one scale per column; small integers stay unchanged."""
+    """Convert a table of weights to seven bits, with one scale per column. Small integers stay unchanged."""
     whole, zero, scale = (to_array(held[f"{stem}_{part}"]) for part in ("quantized", "zero_point", "scale"))
     integers = whole.astype(np.float32) - zero
     most = np.abs(integers).max(0)

@@ -1,4 +1,4 @@
-"""Export the encoder in the shipped form: ONNX with few bits, and token vectors distilled from it."""
+"""Export the encoder in the shipped form: quantised ONNX, and token vectors distilled from the encoder."""
 
 import argparse
 import shutil
@@ -31,7 +31,7 @@ class Pooled(nn.Module):  # type: ignore[misc]
 
 
 def blended(tuned: Path, base: str, share: float) -> nn.Module:
-    """Return the encoder with weights between those before and after training, so that it forgets less."""
+    """Interpolate the weights before and after training, so that the encoder forgets less, and return it."""
     new = AutoModel.from_pretrained(tuned, attn_implementation="eager")
     if share < 1:
         old = AutoModel.from_pretrained(base).state_dict()
@@ -43,7 +43,7 @@ def blended(tuned: Path, base: str, share: float) -> nn.Module:
 
 
 def export(body: nn.Module, out: Path) -> None:
-    """Write `encoder.onnx` with weights of seven bits."""
+    """Write `encoder.onnx` with seven-bit weights."""
     whole = out / "encoder.float.onnx"
     shape = {0: "texts", 1: "tokens"}
     ids = torch.ones((2, 16), dtype=torch.int64)
@@ -59,10 +59,10 @@ def export(body: nn.Module, out: Path) -> None:
 
 @torch.inference_mode()  # type: ignore[untyped-decorator]
 def distilled(body: nn.Module, folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return one vector of eight bits per token, and its factor.
+    """Return an eight-bit vector for each token, and its factor.
 
-    A token's vector is the encoder's vector of the token alone, on the first principal components. It is shorter for
-    more common tokens: the vocabulary is assumed to be in order of frequency.
+    A token's vector is the encoder's vector of the token alone, projected on the first principal components. Common
+    tokens get shorter vectors, assuming that the vocabulary is sorted by frequency.
     """
     tokenizer = AutoTokenizer.from_pretrained(folder)
     many = len(tokenizer)

@@ -13,12 +13,12 @@ Bounds = tuple[float | None, float | None]
 
 @dataclass(frozen=True)
 class Logistic:
-    """Options of the fit; the first weight is the constant, which has no prior."""
+    """Options of the fit. The first weight is the constant, which has no prior."""
 
     prior: Sequence[float]
     bounds: Sequence[Bounds]
     strength: float
-    """Strength of the pull towards the prior, in examples."""
+    """Strength of the regularisation towards the prior, in examples."""
 
     def fitted(self, inputs: Matrix, right: Matrix) -> Matrix:
         """Return the fitted weights.
@@ -39,7 +39,7 @@ class Logistic:
         return found
 
     def left_out(self, inputs: Matrix, right: Matrix, groups: NDArray[np.str_]) -> Matrix:
-        """Return the probability of each example, fitted on the other groups, or on all if there is only one group."""
+        """Return the probability of each example, fitted on the other groups, or on all examples of a single group."""
         sure = np.zeros(len(right))
         for group in sorted(set(groups.tolist())):
             at = groups == group

@@ -1,6 +1,7 @@
-"""Fit the weights of the ranking's features: trees boosted for order, on requests that the encoder was not trained on.
+"""Fit the weights of the ranking's features: boosted ranking trees, on requests that did not train the encoder.
 
-Every source has the same weight. Besides the mix of all sources, a mix without each source is stored, to measure it.
+Every source has the same weight. In addition to the mix of all sources, the script stores a mix without each source, to
+measure on that source.
 """
 
 import argparse
@@ -97,7 +98,7 @@ _NO_TREES = trees_of({"tree_info": [{"tree_structure": {"leaf_value": 0.0}}]})
 
 
 def main() -> None:
-    """Fit the mixes, print the ranking of each source when it is left out, and store the mixes."""
+    """Fit the mixes, print the ranking metrics of each source when left out, and store the mixes."""
     parser = argparse.ArgumentParser(prog="benchmarks.train.mix", description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--weights", type=Path, required=True, help="folder of the encoder's files, and for the mix")
@@ -125,7 +126,7 @@ def main() -> None:
 
 
 def first_of(one: Fitted, trees: Trees) -> float:
-    """Return the share of requests with a needed tool first, among those with a needed tool as a candidate."""
+    """Return the share of requests that rank a needed tool first, among those with a needed candidate."""
     scores = trees.scores(one.rows)
     ends = np.cumsum(one.sizes)
     hits = [

@@ -1,6 +1,6 @@
-"""Read our own requests: catalogues like those of MCP servers, each with people's requests, in `own/`.
+"""Read our own requests in `own/`: catalogues like those of MCP servers, each with people's requests.
 
-Catalogues in `own/held_out/` are for model choice and calibration, never for training.
+Catalogues in `own/held_out/` serve model choice and calibration, never training.
 
 A file has {about, tools: [{name, about, parameters}], requests: [[words, tool or "", arguments]]}; "" if no tool fits.
 `"tools": "builtin"` means the built-in tools. A parameter is `TYPE! description`; `!` means required. TYPE is a type of
@@ -23,13 +23,13 @@ from packetgate.toolsets.servers.opening import builtin_servers
 
 FOLDER = Path(__file__).with_name("own")
 ABSENT = 7
-"""One of so many requests names a missing file."""
+"""One in this many requests names a missing file."""
 _NEW = frozenset(["ai.write", "ai.make_folder"])
 """Built-in tools whose path need not exist."""
 _OF_FOLDERS = frozenset(["ai.list", "ai.find"])
 _OF_EITHER = frozenset(["ai.search", "ai.count", "ai.move", "ai.copy", "ai.delete"])
 _FOLDERS: list[TemporaryDirectory[str]] = []
-"""Temporary folders with the files that requests name; they last as long as the process."""
+"""Temporary folders with the files that requests name, kept until the process exits."""
 
 
 class Request(NamedTuple):
@@ -37,7 +37,7 @@ class Request(NamedTuple):
 
     text: str
     tool: str
-    """Empty: no tool fits."""
+    """Empty if no tool fits."""
     arguments: Mapping[str, Any]
 
 
@@ -99,7 +99,7 @@ def _spec(tool: Mapping[str, Any], about: str) -> ToolSpec:
 
 
 def _schema(said: str | Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Return (JSON Schema, whether it is required) of a parameter or of all parameters of a tool."""
+    """Return (JSON Schema, whether it is required) of a parameter, or of all parameters of a tool."""
     if isinstance(said, str):
         outer, _, about = said.partition(" ")
         kind = outer

@@ -1,7 +1,7 @@
 """`python -m benchmarks.train.practice`: learn how people ask for the built-in tools, and write the weights.
 
-With --held-out, the held-out catalogue is used for training too: for the shipped weights, after the weights of the
-signals were fitted to it. Without it, the figures on the held-out catalogue are printed.
+With --held-out, the training also uses the held-out catalogue: for the shipped weights, after the weights of the
+signals were fitted to that catalogue. Without --held-out, it prints the metrics on the held-out catalogue.
 """
 
 import argparse
@@ -22,14 +22,14 @@ from packetgate.reflex.signals import (
 )
 
 LEAST_SEEN = 3
-"""Minimum number of requests that contain a word."""
+"""Minimum number of requests that must contain a word."""
 PULL = 0.1
-"""Strength of the pull of the weights towards 0."""
+"""Strength of the regularisation of the weights towards 0."""
 ROUNDS = 400
 
 
 def main() -> None:
-    """Train, print the figures on left-out requests, and write the weights."""
+    """Train, print the metrics on left-out requests, and write the weights."""
     parser = argparse.ArgumentParser(prog="benchmarks.train.practice", description=__doc__)
     parser.add_argument("--held-out", action="store_true")
     given = parser.parse_args()

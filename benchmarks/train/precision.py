@@ -1,4 +1,4 @@
-"""Use fewer bits if the processor supports them; on other processors they make training slower."""
+"""Use fewer bits on processors that support them. On other processors, fewer bits slow down training."""
 
 import torch
 

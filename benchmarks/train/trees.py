@@ -1,4 +1,4 @@
-"""Convert trees of LightGBM to the form that the product evaluates."""
+"""Convert trees of LightGBM to the form that Packetgate evaluates."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,1 +1,1 @@
-"""Measure how well the arguments of a known tool are filled from a request: `python -m benchmarks.values`."""
+"""Measure how well Packetgate fills the arguments of a known tool from a request: `python -m benchmarks.values`."""

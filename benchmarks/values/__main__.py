@@ -1,8 +1,8 @@
 """`python -m benchmarks.values DATA [--errors N]`: measure the exact match of arguments for the right tool.
 
-No set is used for training: Seal-Tools' test requests with one call, also those of held-out tools alone; BFCL's simple
-requests, in which "" among the allowed values means that the argument may be missing; our own held-out catalogues.
-Values are compared as in BFCL: without case, spaces and punctuation.
+No training uses these sets: Seal-Tools' test requests with one call, and separately those of held-out tools; BFCL's
+simple requests, in which "" among the allowed values means that the argument may be missing; and our own held-out
+catalogues. The comparison ignores case, spaces and punctuation, as in BFCL.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 
 @dataclass(frozen=True)
 class Case:
-    """A request, its tool, and the allowed values of each parameter; "" among them: the argument may be missing."""
+    """A request, its tool, and the allowed values of each parameter; "" allows a missing argument."""
 
     request: str
     tool: ToolSpec

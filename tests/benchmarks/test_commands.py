@@ -1,4 +1,4 @@
-"""The commands of the benchmarks: figures of a small data set as JSON, and invalid input named in one line."""
+"""The commands of the benchmarks: metrics of a small data set as JSON, and invalid input named in one line."""
 
 import json
 import os

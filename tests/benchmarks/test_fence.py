@@ -1,4 +1,4 @@
-"""The regression benchmark: parts that cannot run are reported, and a comparison names the figures that fell."""
+"""The regression benchmark: parts that cannot run are reported, and a comparison names the metrics that fell."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The benchmark of the gate: real routing with small catalogues, and figures calculated by hand."""
+"""The benchmark of the gate: real routing with small catalogues, and metrics calculated by hand."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The benchmark of tokens counts the sent prompts, and prints each figure with its goal."""
+"""The benchmark of tokens counts the sent prompts, and prints each metric with its goal."""
 
 from support.packets import FILES, tool
 

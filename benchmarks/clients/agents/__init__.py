@@ -1,1 +1,1 @@
-"""Run agents behind `packetgate proxy` with a scripted model; each is installed as its users install it."""
+"""Run agents, installed as users install them, behind `packetgate proxy` with a scripted model."""

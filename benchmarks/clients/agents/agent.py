@@ -1,4 +1,4 @@
-"""Run one agent behind `packetgate proxy` with a person who approves the write, and return its figures."""
+"""Run one agent behind `packetgate proxy` with a person who approves the write, and return its metrics."""
 
 import json
 import os
@@ -17,11 +17,11 @@ from benchmarks.clients.agents.terminal import Terminal
 from benchmarks.clients.place import COMMAND, UnavailableError
 
 PATIENCE_S = 180
-"""Longest run of an agent, in seconds."""
+"""Maximum run time of an agent, in seconds."""
 CLOSING_S = 20
-"""Longest time, in seconds, that an agent may need to end after the model's last answer."""
+"""Maximum number of seconds between the model's last answer and the agent's exit."""
 ANSWER = re.compile(r"cd \S+ && [^\n]*? answer --session [\w-]+")
-"""The command that the proxy prints for a person."""
+"""Matches the command that the proxy prints for a person."""
 READS_S = 1.5
 """Seconds before the person answers a question."""
 FIGURES = {
@@ -32,12 +32,12 @@ FIGURES = {
     "processes": "server processes",
     "seconds": "seconds of the write",
 }
-"""Maps each figure of an agent to its label, in the order of the table."""
+"""Maps each metric of an agent to its label, in the order of the table."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """The folders and addresses that an agent is configured with."""
+    """The folders and addresses in an agent's configuration."""
 
     home: Path
     """The agent's home folder."""
@@ -53,19 +53,19 @@ class Bench:
         return [COMMAND, "proxy", "--folder", str(self.work), "--allow-writes"]
 
     def python(self, script: str) -> tuple[list[str], dict[str, str]]:
-        """Return the command and variables of an agent's script; it gets the proxy's command and the request."""
+        """Return the command and variables of an agent's script, which gets the proxy's command and the request."""
         command = [str(self.installed / "bin" / "python"), "-c", script, json.dumps(self.proxy), REQUEST]
         return command, {"OPENAI_BASE_URL": f"{self.origin}/v1", "OPENAI_API_KEY": "none"}
 
 
 @dataclass(frozen=True)
 class Dialog:
-    """A question of the agent itself to its user."""
+    """A question that the agent itself asks its user."""
 
     shows: str
-    """Pattern of the question in the terminal."""
+    """Matches the question in the terminal."""
     keys: str
-    """Keys with which the person approves."""
+    """The keys that the person presses to approve."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,11 @@ class Agent:
     dialogs: tuple[Dialog, ...] = ()
     """The agent's own questions, in order; the last asks whether the write may run."""
     ends: bool = True
-    """Whether the agent ends after its answer."""
+    """Whether the agent exits after its answer."""
 
 
 def measure(agent: Agent, installed: Path) -> dict[str, Any]:
-    """Return the figures of the agent's task."""
+    """Return the metrics of the agent's task."""
     row: dict[str, Any] = {"name": agent.name, "from": agent.package}
     try:
         row["version"] = agent.install(installed)
@@ -115,7 +115,7 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 def _approve(agent: Agent, model: AgentModel, terminal: Terminal, bench: Bench, environment: Mapping[str, str]) -> str:
-    """Approve the write as a person does, wait for the agent, and return where the person was asked."""
+    """Approve the write as a person does, wait for the agent, and return where the question appeared."""
     dialogs, asked, ends = list(agent.dialogs), "", time.monotonic() + PATIENCE_S
     while time.monotonic() < ends and terminal.process.poll() is None and not model.is_done:
         time.sleep(0.2)

@@ -1,4 +1,4 @@
-"""Run Codex, the coding agent: `codex exec`, which asks no questions, and the interactive `codex`, which does."""
+"""Run the coding agent Codex: `codex exec`, which asks no questions, and the interactive `codex`."""
 
 import json
 from functools import partial
@@ -17,8 +17,8 @@ def start(bench: Bench, *words: str) -> tuple[list[str], dict[str, str]]:
     lines += ["[model_providers.scripted]", 'name = "Scripted"', f'base_url = "{bench.origin}/v1"']
     lines += ['env_key = "ANY_KEY"', 'wire_api = "responses"', "[mcp_servers.packetgate]"]
     lines += [f"command = {json.dumps(command)}", f"args = {json.dumps(arguments)}"]
-    # Without these, a server that takes longer than a second to start is left out of the first turn, and `exec` refuses
-    # every tool that may change something.
+    # Without these settings, Codex omits a server from the first turn if it takes longer than a second to start, and
+    # `exec` refuses every tool that may change something.
     lines += ["required = true", 'default_tools_approval_mode = "approve"']
     lines += [f"[projects.{json.dumps(str(bench.work))}]", 'trust_level = "trusted"', ""]
     (bench.home / "config.toml").write_text("\n".join(lines))

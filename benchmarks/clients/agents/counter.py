@@ -1,6 +1,6 @@
 """Serve a stateful MCP server on standard input and output: a counter in the memory of its process.
 
-Each addition is also written to a file as a line, so that the benchmark sees the additions of all processes.
+The server also appends a line to a file for each addition, so that the benchmark sees those of all processes.
 """
 
 import secrets

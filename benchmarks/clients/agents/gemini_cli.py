@@ -1,4 +1,4 @@
-"""Run gemini-cli, the coding agent, as `gemini --prompt`, with a scripted endpoint in Google's protocol."""
+"""Run the coding agent gemini-cli as `gemini --prompt`, with a scripted endpoint in Google's protocol."""
 
 import json
 from functools import partial

@@ -1,4 +1,4 @@
-"""Run LangChain's agent with the tools of langchain-mcp-adapters: in one session, and with a session per call."""
+"""Run LangChain's agent with the tools of langchain-mcp-adapters, in one session or with a session per call."""
 
 from dataclasses import replace
 from string import Template
@@ -39,4 +39,4 @@ LANGCHAIN_WITHOUT_SESSION = replace(
     name="LangChain, a session a call",
     start=lambda bench: bench.python(PLAY.substitute(main="without_session")),
 )
-"""The default of the adapters: each call starts a proxy, and so a server."""
+"""The default of the adapters: each call starts a proxy, which starts a server."""

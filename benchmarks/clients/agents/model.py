@@ -1,4 +1,4 @@
-"""Serve the scripted model of an agent. It chooses each of three steps by the agent's tools and last result.
+"""Serve the scripted model of an agent. The agent's tools and last result determine which of three steps comes next.
 
 It speaks chat completions, responses and Google's generateContent, and refuses requests that OpenAI would refuse.
 """
@@ -37,13 +37,13 @@ class Turn:
     at: float
     """Time of arrival, by the monotonic clock."""
     news: str
-    """The messages after the model's last reply: the user's words, or results."""
+    """The messages after the model's last reply: a user message, or results."""
     reply: Call | str
 
 
 @dataclass
 class AgentModel:
-    """The scripted model, with the requests that it received."""
+    """The scripted model, and the requests that it received."""
 
     origin: str
     turns: list[Turn] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Run opencode, the coding agent, as `opencode run`."""
+"""Run the coding agent opencode as `opencode run`."""
 
 import json
 from functools import partial

@@ -1,4 +1,4 @@
-"""Check requests as a provider does: names, schemas, and calls without results or results without calls."""
+"""Check requests as a provider does: names, schemas, and whether each call has a result and each result a call."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Self
 
 ROWS, COLUMNS = 60, 400
-"""Number of columns: wide enough that no command is wrapped."""
+"""Number of columns. No command is so long that the terminal wraps it."""
 _STYLE = re.compile(r"\x1b\[[0-9;?<>=]*m|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _CONTROL = re.compile(r"\x1b(?:\[[0-9;?<>=]*[A-Za-z]|[()][A-Z0-9]|.)")
 _REPLIES = {b"\x1b[6n": b"\x1b[1;1R", b"\x1b[c": b"\x1b[?62c"}
-"""The terminal's answers to queries of a program: the position of the cursor, and the type of the terminal."""
+"""The terminal's answers when a program queries the cursor position and the terminal type."""
 
 
 class Terminal:
@@ -61,7 +61,7 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """The program's whole output without styles; a movement of the cursor becomes a space."""
+        """The program's whole output without styles; cursor movements become spaces."""
         return _CONTROL.sub(" ", _STYLE.sub("", self._shown.decode(errors="replace"))).replace("\r", "")
 
     def type(self, keys: str) -> None:
@@ -76,7 +76,7 @@ class Terminal:
         return found is not None
 
     def ends(self, within: float) -> bool:
-        """Return whether the program ends in time."""
+        """Return whether the program exits in time."""
         try:
             self.process.wait(within)
         except subprocess.TimeoutExpired:

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.train.filling DATA`: fit and write the trees; `--folds N` only measures, with folds by tool.
+"""`python -m benchmarks.train.filling DATA`: fit and write the trees. `--folds N` only measures, with folds by tool.
 
-With folds, each tool of Seal-Tools and of our own requests is left out in turn; held-out tools of Seal-Tools stay out.
+Each fold leaves out some tools of Seal-Tools and of our own requests. No fold uses the held-out tools of Seal-Tools.
 """
 
 import argparse
@@ -23,9 +23,9 @@ from packetgate.reflex.values.parameters import Parameter, parameters_of
 
 UTTERANCES, MADE = 500, 2_500
 CAPITALISED = 0.5
-"""Share of the examples that are changed to begin with a capital letter."""
+"""Share of the examples that get a capital first letter."""
 UNDESCRIBED = 0.15
-"""Share of the examples that keep only names and types."""
+"""Share of the examples whose tools keep only names and types."""
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 
 OWN = Path(__file__).with_name("own.jsonl")
 _REFERENCE = "API_call"
-"""Seal-Tools' notation of an argument that is another call's result."""
+"""Matches Seal-Tools' notation for an argument that is another call's result."""
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,14 @@ class Example:
     request: str
     tool: ToolSpec
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """Values by parameter; other parameters get no value."""
+    """Values by parameter. Other parameters get no value."""
     spans: Mapping[str, judging.Span] | None = None
-    """The words that fill each parameter, if no values are known."""
+    """The words that fill each parameter, if the values are unknown."""
     weight: float = 1.0
 
 
 def own() -> Iterator[Example]:
-    """Yield examples with requests in our own words."""
+    """Yield the examples of our own requests."""
     for line in OWN.read_text("utf-8").splitlines():
         row = json.loads(line)
         tool = tool_spec(row["name"], row["about"], _schema(row["parameters"]))
@@ -48,7 +48,7 @@ def own() -> Iterator[Example]:
 
 
 def _schema(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of parameters in short notation; `integer! Lines to show` is a required one."""
+    """Return the JSON Schema of parameters in short notation; `integer! Lines to show` is a required parameter."""
     properties: dict[str, Any] = {}
     required = []
     for name, said in parameters.items():
@@ -69,7 +69,7 @@ def _schema(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sealtools(data: Path, *, held: bool = False) -> Iterator[Example]:
-    """Yield each call of Seal-Tools' training requests: of the tools for training, or of the held-out tools."""
+    """Yield each call in Seal-Tools' training requests, to the tools for training or to the held-out tools."""
     tools = {row["id"]: row for row in rows(data / "sealtools" / "tools.jsonl")}
     for row in rows(data / "sealtools" / "train.jsonl"):
         for call in row["calls"]:
@@ -105,7 +105,7 @@ def _by_words(one: judging.Example, weight: float) -> Example:
 
 
 def with_strangers(example: Example, others: list[Parameter], rng: random.Random) -> Example:
-    """Return an example whose tool also has parameters of another tool, which the request does not fill."""
+    """Return an example with additional parameters from another tool, which the request does not fill."""
     schema = example.tool.input_schema
     properties, required = dict(schema.get("properties", {})), [*schema.get("required", [])]
     for other in rng.sample(others, min(2, len(others))):
@@ -123,12 +123,12 @@ def with_strangers(example: Example, others: list[Parameter], rng: random.Random
 
 
 def capitalised(example: Example) -> Example:
-    """Return an example that begins with a capital letter, as sentences do."""
+    """Return an example whose request begins with a capital letter, like a sentence."""
     return replace(example, request=example.request[:1].upper() + example.request[1:])
 
 
 def undescribed(example: Example) -> Example:
-    """Return an example whose tool has only names and types, as on many servers."""
+    """Return an example whose tool has only names and types, like tools of many servers."""
     schema = example.tool.input_schema
     properties = {
         name: {key: value for key, value in one.items() if key != "description"} if isinstance(one, dict) else one

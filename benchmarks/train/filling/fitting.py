@@ -95,7 +95,7 @@ def _by_words(example: Example, parameter: Parameter, found: Sequence[Candidate]
 
 
 def _inner(one: Candidate, request: str) -> tuple[int, int]:
-    """Return the position of a candidate's words, without quotes around them."""
+    """Return the position of a candidate's words, without surrounding quotes."""
     assert one.span is not None
     start, end = one.span.start, one.span.end
     if one.span.kind in {"quoted", "code"}:
@@ -105,7 +105,7 @@ def _inner(one: Candidate, request: str) -> tuple[int, int]:
 
 
 def same(found: Any, wanted: Any, *, strictly: bool = False) -> bool:
-    """Whether two values are equal; if not strict, case, punctuation and the type of a number do not count."""
+    """Whether two values are equal; unless `strict`, ignoring case, punctuation and the type of a number."""
     if isinstance(found, bool) or isinstance(wanted, bool):
         return found is wanted
     if isinstance(found, list) and isinstance(wanted, list):

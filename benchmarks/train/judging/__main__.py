@@ -1,7 +1,7 @@
 """`python -m benchmarks.train.judging DATA --base MODEL`: train the judge's encoder, export it, and fit its weights.
 
-It needs torch, transformers, onnx and onnxscript. MODEL is a folder with MiniLM's weights and vocabulary. The progress
-and the figures are printed as JSON.
+It needs torch, transformers, onnx and onnxscript. MODEL is a folder with MiniLM's weights and vocabulary. It prints the
+progress and the metrics as JSON.
 """
 
 from pathlib import Path

@@ -1,8 +1,8 @@
 """Generate right and wrong calls for requests, from which the judge learns whether a call is right.
 
-The right calls are those of the training sources. The wrong calls have errors of models and rules: a similar tool, a
-value that is cut off, too long, swapped, a pronoun or invented, an unrequested or missing argument, another number,
-choice or day, or a call although the request declines it or states too little.
+The right calls come from the training sources. The wrong calls contain the errors of models and rules: a similar tool;
+a value that is cut off, too long, swapped, invented or a pronoun; an unrequested or missing argument; another number,
+choice or day; or a call that the request declines or specifies too little.
 """
 
 import random
@@ -33,7 +33,7 @@ SEED = 20
 UNKNOWN = 2
 """Packed label of an argument that is neither known to be right (0) nor to be wrong (1)."""
 MEASURED = 100
-"""Number of cases of each BFCL set that are used only for measurements."""
+"""Number of cases of each BFCL set that only measurements use."""
 _PRONOUNS = "it this that them these one something everything here there me my file text name".split()
 _MADE_UP = [
     "example", "test", "default", "all", "none", "general", "user123", "John Doe", "user@example.com", "New York",
@@ -72,7 +72,7 @@ _SMALL_TALK = frozenset(
     "what_are_your_hobbies where_are_you_from meaning_of_life what_can_i_ask_you do_you_have_pets fun_fact "
     "who_do_you_work_for".split()
 )
-"""Intents of CLINC150 that fit no tool of our own catalogues."""
+"""Intents of CLINC150 for which our own catalogues have no tool."""
 _JOINTS = [" and then ", ". Then ", ", and ", ". After that ", "; ", " and also ", "\n", " and "]
 
 
@@ -86,11 +86,11 @@ class Example(NamedTuple):
     right: bool
     weight: float = 1.0
     wrong: frozenset[str] | None = None
-    """The parameters with a wrong or missing argument; None: unknown."""
+    """The parameters with a wrong or missing argument; None if unknown."""
 
 
 class Right(NamedTuple):
-    """A right call, the tools that were not called, and the request's words by parameter, if known."""
+    """A right call, the other tools, and the words of the request that fill each parameter, if known."""
 
     source: str
     request: str
@@ -165,7 +165,7 @@ def _snips(data: Path, rng: random.Random) -> Iterator[Right]:
 
 
 def _bfcl(data: Path, rng: random.Random, times: int) -> Iterator[Right]:
-    """Yield BFCL's calls without the measured cases, and without calls of their tools."""
+    """Yield BFCL's calls, except the measured cases and calls to their tools."""
     sets = public_sets(data)
     for name in ("simple_python", "multiple", "live_simple", "live_multiple"):
         cases = drawn(sets[f"bfcl {name}"](), 100_000)
@@ -210,7 +210,7 @@ def _synthesised(tools: Sequence[Tool], count: int, rng: random.Random) -> Itera
 
 
 def _follow_ups(data: Path, rng: random.Random, mutator: "Mutator", share: float) -> Iterator[Example]:
-    """Yield requests followed by values of earlier turns, as the judge reads them, and calls with these values."""
+    """Yield requests followed by values of earlier turns, in the judge's input form, and calls with these values."""
     said = [row["query"] for row in rows(data / "clinc150" / "train.jsonl") if row["intent"] in _SMALL_TALK]
     alike: dict[str, list[Any]] = {}
     sources = (
@@ -230,7 +230,7 @@ def follow_ups(
     """Yield right and wrong follow-ups of a right call.
 
     Args:
-        alike: values of other calls by the parameter's last word; the values of this call are added.
+        alike: values of other calls by the parameter's last word. The function adds a value of this call.
         said: messages that need no tool.
     """
     tool, request, weight = right.tool, right.request, right.weight
@@ -260,13 +260,13 @@ def follow_ups(
         return
     yield Example("follow-up", with_earlier(asked, [value]), tool, right.params, True, weight, frozenset())
     way = rng.random()
-    if way < 0.35:  # the value is not used
+    if way < 0.35:  # the call does not use the value
         params = {key: one for key, one in right.params.items() if key != name}
         if name in tool.required or rng.random() < 0.3:
             params[name] = mutator.guess(name, tool.parameters.get(name, {}), asked)
         if params.get(name) != value:
             yield Example("follow-up", asked, tool, params, False, weight, frozenset({name}))
-    elif way < 0.65 and others:  # an earlier value although the request names one
+    elif way < 0.65 and others:  # an earlier value although the request names another
         other = rng.choice(others)
         if str(other) not in request:
             params = {**right.params, name: other}
@@ -279,7 +279,7 @@ def follow_ups(
 
 
 def is_named_once(value: Any, request: str) -> bool:
-    """Return whether a request names a value once, and has other words."""
+    """Return whether a request names a value exactly once and contains other words."""
     text = str(value)
     return (
         isinstance(value, str | int)
@@ -309,7 +309,7 @@ def _needless(rng: random.Random, mutator: "Mutator") -> Iterator[Example]:
 
 
 def _without_arguments(data: Path, rng: random.Random) -> Iterator[Example]:
-    """Yield tools without parameters that fit a request, and similar tools that do not."""
+    """Yield tools without parameters that fit a request, and similar tools that do not fit."""
     for source in labelled(data):
         if source.source == "sealtools":
             continue
@@ -330,7 +330,7 @@ def _without_arguments(data: Path, rng: random.Random) -> Iterator[Example]:
 
 
 class Mutator:
-    """Changes right calls to wrong calls."""
+    """Turns right calls into wrong calls."""
 
     def __init__(self, rng: random.Random, making: Synthesis) -> None:
         self._rng = rng
@@ -373,7 +373,7 @@ class Mutator:
     def guessed(
         self, params: Mapping[str, Any], tool: ToolSpec, request: str, *, optional: float = 0.15
     ) -> dict[str, Any]:
-        """Return arguments for a tool: values of the same or a similar name, and guesses for the others."""
+        """Return arguments for a tool: values with the same or a similar name, and guesses for the rest."""
         found: dict[str, Any] = {}
         left = {name: value for name, value in params.items() if name not in tool.parameters}
         for name, schema in tool.parameters.items():
@@ -389,7 +389,7 @@ class Mutator:
         return found
 
     def guess(self, name: str, schema: Mapping[str, Any], request: str) -> Any:
-        """Return a value as a small model invents it."""
+        """Return a value that a small model might invent."""
         rng = self._rng
         if isinstance(schema.get("enum"), list) and schema["enum"]:
             return rng.choice(schema["enum"])
@@ -515,7 +515,7 @@ class Mutator:
 
 
 def _default_of(schema: Mapping[str, Any]) -> Any:
-    """Return a parameter's default, by its schema or its description."""
+    """Return a parameter's default from its schema or its description."""
     if "default" in schema:
         return schema["default"]
     said = _DEFAULT.search(str(schema.get("description", "")))
@@ -561,7 +561,7 @@ def _spec(tool: Tool) -> ToolSpec:
 
 
 def _typed_params(tool: Tool, request: str, spans: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments with known words, as values of the parameters' types."""
+    """Convert the arguments with known words to the types of their parameters, and return them."""
     found = {}
     for name, span in spans.items():
         if span and name in tool.parameters:
@@ -594,7 +594,7 @@ def _typed(text: str, schema: Mapping[str, Any]) -> Any:
 
 
 def _otherwise(text: str, rng: random.Random) -> str:
-    """Return another notation of a text: a date or time in digits, another name of a place or language."""
+    """Return another notation of a value: a date or time in digits, another name of a place or language."""
     plain = text.strip().lower()
     if plain in _CALLED:
         return rng.choice(_CALLED[plain])
@@ -612,7 +612,7 @@ def _otherwise(text: str, rng: random.Random) -> str:
 
 
 def packed(every: Sequence[Example], encode: Any) -> dict[str, np.ndarray[Any, Any]]:
-    """Return examples as arrays: the different token pieces, and examples as indexes of pieces."""
+    """Return examples as arrays: the distinct token pieces, and for each example the indexes of its pieces."""
     known: dict[str, int] = {}
     lines: list[list[int]] = []
     for one in every:

@@ -14,12 +14,12 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
 
 Span = tuple[int, int] | None
-"""Character offsets in the request; None: no words of it fill the parameter."""
+"""Character offsets in the request; None if no words fill the parameter."""
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool in the encoder's form."""
+    """A tool in the form that the encoder reads."""
 
     upstream_name: str
     full: str
@@ -55,7 +55,7 @@ class Tool:
 
     @property
     def text(self) -> str:
-        """Name and description, for the search of similar tools."""
+        """Name and description, for the search for similar tools."""
         return f"{' '.join(words_of(self.upstream_name))}. {self.full[:200]}"
 
 
@@ -68,14 +68,14 @@ class Example:
     tool: Tool
     fits: float
     spans: Mapping[str, Span] = field(default_factory=dict)
-    """Targets by parameter; other parameters are not trained."""
+    """Targets by parameter. Other parameters get no training."""
     weight: float = 1.0
-    """Weight of the label whether the tool fits."""
+    """Weight of the label that says whether the tool fits."""
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """A catalogue, and requests with the tools that fit; the encoder learns to reject the others."""
+    """A catalogue, and requests with the tools that fit. The encoder learns to reject the other tools."""
 
     source: str
     tools: Mapping[str, Tool]
@@ -83,7 +83,7 @@ class Labelled:
 
 
 def labelled(data: Path) -> Iterator[Labelled]:
-    """Yield the sources whose wrong tools are searched among the nearest tools of the same catalogue."""
+    """Yield the sources whose wrong tools come from the nearest tools of the same catalogue."""
     for name, folder in (("metatool", "metatool_toole"), ("sealtools", "sealtools")):
         tools = {
             row["id"]: Tool.of(row) for row in rows(data / folder / "tools.jsonl") if not held_out(folder, row["id"])
@@ -121,7 +121,7 @@ def of_sealtools(data: Path) -> Iterator[Example]:
 
 
 def spans_of(request: str, arguments: Mapping[str, Any], tool: Tool) -> dict[str, Span]:
-    """Return the position of each argument in the request; arguments that do not occur are left out."""
+    """Return the position of each argument that occurs in the request."""
     spans: dict[str, Span] = {name: None for name in tool.parameters if name not in arguments}
     for name, value in arguments.items():
         found = _find(request, value) if name in tool.parameters else None
@@ -162,7 +162,7 @@ _NUMBERS = dict(enumerate("zero one two three four five six seven eight nine ten
 
 
 def of_snips(data: Path, rng: random.Random) -> Iterator[Example]:
-    """Yield human utterances with an intent as a tool, and its slots as parameters with varying names."""
+    """Yield human utterances; an intent is a tool, and its slots are parameters with varying names."""
     asked = list(rows(data / "snips_slots" / "train.jsonl"))
     slots: dict[str, set[str]] = {}
     for row in asked:
@@ -191,7 +191,7 @@ def of_snips(data: Path, rng: random.Random) -> Iterator[Example]:
 
 
 def _once(request: str, value: str, taken: set[str]) -> Span:
-    """Return the position of a value; the second one if another parameter has the same value."""
+    """Return the position of a value, or its second position if another parameter has the same value."""
     at = request.find(value)
     if value in taken and request.find(value, at + 1) >= 0:
         at = request.find(value, at + 1)

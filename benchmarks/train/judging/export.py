@@ -13,7 +13,7 @@ from benchmarks.train.judging.training import Judge
 
 
 def export(base: Path, weights: Path, target: Path) -> None:
-    """Write `target` from the stored weights of the training."""
+    """Write `target` from the weights that the training stored."""
     model = Judge(base, attention="eager")
     model.load_state_dict(torch.load(weights, weights_only=True))
     model.eval()
@@ -37,7 +37,7 @@ def export(base: Path, weights: Path, target: Path) -> None:
 
 
 def restored(base: Path, exported: Path) -> Judge:
-    """Return the encoder of an exported file, with the precision of its integers; word embeddings are the base's."""
+    """Return the encoder of an exported file, with the precision of its integers and the base's word embeddings."""
     model = Judge(base)
     words = model.encoder.embeddings.word_embeddings.weight
     before = words.detach().clone()

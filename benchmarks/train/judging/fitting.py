@@ -1,6 +1,6 @@
 """Fit the weights of the signals that a tool fits, and the confidence of a call, on sources without other training.
 
-The weights are pulled towards `PRIOR`, which is a guess, so that rare signals do not move them far.
+Regularisation keeps the weights near `PRIOR`, which is a guess, so that rare signals do not move them far.
 """
 
 import json
@@ -40,15 +40,15 @@ NOW = datetime(2026, 5, 6, 9, tzinfo=UTC)
 REQUESTS = 100
 """Number of requests of each public source."""
 BESIDE = 15
-"""Number of other tools besides the right one."""
+"""Number of other tools per request."""
 FURTHER = 60
-"""Number of ranks. Half of the other tools come from their second half: a similar subject, but another tool."""
+"""Number of nearest ranks. Half of the other tools come from the second half, where only the subject is similar."""
 OWN_COUNT = {"own builtin_mixed": 3, "own builtin_long": 3, "own builtin_typed": 3}
 """Sources with a higher weight."""
 PULL = 0.35
-"""Strength of the pull of the weights towards their prior, in requests."""
+"""Strength of the regularisation of the weights towards their prior, in requests."""
 AT_MOST = {"advice": -5.0, "below": -2.5, "otherwise": -2.0}
-"""Signals against a tool; their weight is never positive, however rare they are."""
+"""Signals against a tool, with the maximum of their weight, which holds even for rare signals."""
 PRIOR = SignalWeights(
     ToolSignals(
         always=-2.5,
@@ -76,7 +76,7 @@ PRIOR = SignalWeights(
 
 @dataclass(frozen=True)
 class Asked:
-    """A request, its candidates' signals, and the candidates that fit; an empty list means none."""
+    """A request, its candidates' signals, and the candidates that fit (empty if none)."""
 
     source: str
     request: str
@@ -85,7 +85,7 @@ class Asked:
     best: Fit | None = None
     """The most probable call."""
     exact: bool | None = None
-    """Whether this call is right, with its arguments; None: the right arguments are unknown."""
+    """Whether this call and its arguments are right; None if the right arguments are unknown."""
 
     def inputs(self, fitted: SignalWeights) -> ReflexCallSignals:
         """Return the inputs of the probability that the most probable call is right."""
@@ -97,12 +97,12 @@ class Asked:
         return signals._replace(right=right_log_odds(self.request, self.best.spec, filling.params))
 
     def is_called(self, fitted: SignalWeights) -> bool:
-        """Whether the most probable call would run, and it is known whether it is right."""
+        """Whether the most probable call would run, and the labels determine whether it is right."""
         return self.exact is not None and sum(serving_probabilities(self.signals, fitted)) >= MIN_TOOL_PROBABILITY
 
 
 def fit(data: Path) -> None:
-    """Print the figures of each source when it is left out, and write the weights fitted to all."""
+    """Print the metrics of each source when left out, and write the weights fitted to all sources."""
     asked = [*_asked(data)]
     for left_out in dict.fromkeys(one.source for one in asked):
         fitted = _fitted([one for one in asked if one.source != left_out])
@@ -134,7 +134,7 @@ def _asked(data: Path) -> Iterator[Asked]:
 
 
 def _of_source(source: Source, rng: random.Random) -> Iterator[Asked]:
-    """Yield a sample of a source's requests; every second request lacks its right tool."""
+    """Yield a sample of a source's requests. Every second request lacks its right tool."""
     lexical, names = Lexical(source.tools.values()), sorted(source.tools)
     for number, query in enumerate(rng.sample([*source.queries], min(REQUESTS, len(source.queries)))):
         right = frozenset(name for group in query.wanted for name in group)
@@ -192,7 +192,7 @@ def _fitted(asked: Sequence[Asked]) -> SignalWeights:
 
 
 def _least(loss: Any, prior: NDArray[np.float64], bounds: Sequence[tuple[float | None, float | None]]) -> list[float]:
-    """Return the weights of the least loss, pulled towards `drawn_to`, and within bounds."""
+    """Return the weights that minimise the loss, regularised towards `prior` and within bounds."""
 
     def whole(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         value, slope = loss(weights)
@@ -203,7 +203,7 @@ def _least(loss: Any, prior: NDArray[np.float64], bounds: Sequence[tuple[float |
 
 
 def _of_serving(asked: Sequence[Asked]) -> Any:
-    """Return the loss of choosing: for each request, the negative log of the right choice's share."""
+    """Return the loss of the choice: for each request, the negative log of the right choice's probability."""
     rows = [(np.array(one.signals), one.right, share) for one, share in zip(asked, _weights(asked), strict=True)]
     rows = [(table, right, share) for table, right, share in rows if len(table)]
 
@@ -224,7 +224,7 @@ def _of_serving(asked: Sequence[Asked]) -> Any:
 
 
 def _of_sureness(asked: Sequence[Asked], fitted: SignalWeights) -> Any:
-    """Return the loss of the probability that calls are right, over the calls that would run."""
+    """Return the loss of the probability that calls are right, for the calls that would run."""
     pairs = [(one, share) for one, share in zip(asked, _weights(asked), strict=True) if one.is_called(fitted)]
     table = np.array([one.inputs(fitted) for one, _ in pairs])
     right, counts = np.array([one.exact for one, _ in pairs]), np.array([share for _, share in pairs])

@@ -1,4 +1,4 @@
-"""Describe the intents of CLINC150 and SNIPS as tools, so that a human utterance is a request for a tool."""
+"""Describe the intents of CLINC150 and SNIPS as tools, so that a human utterance becomes a request for a tool."""
 
 from typing import Any
 

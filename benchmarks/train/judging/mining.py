@@ -15,9 +15,9 @@ from benchmarks.train.precision import mixed
 
 NEAREST = 14
 ALIKE = 0.7
-"""Maximum similarity of a wrong tool to a right tool; more similar tools may fit too."""
+"""Maximum similarity of a wrong tool to a right tool, because more similar tools may also fit."""
 ELSEWHERE = (6, 80)
-"""Ranks in other catalogues at which a tool has a similar subject and is most likely wrong."""
+"""Ranks in other catalogues at which tools have a similar subject but are most likely wrong."""
 
 Vectors = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -49,7 +49,7 @@ class Embedder:
 def mined(  # noqa: PLR0917
     source: Labelled, others: Sequence[Tool], vectors: Vectors, embedder: Embedder, rng: random.Random, most: int
 ) -> Iterator[Example]:
-    """Yield each request with a tool that fits, with similar tools, and sometimes with an unrelated tool."""
+    """Yield each request with a fitting tool, with similar tools, and sometimes with an unrelated tool."""
     names = sorted(source.tools)
     tools = embedder.vectors([source.tools[name].text for name in names])
     at = {name: place for place, name in enumerate(names)}

@@ -1,6 +1,7 @@
-"""Train the judge's second stage: whether a call with its arguments is right, besides whether a tool fits.
+"""Train the judge's second stage, which judges calls with their arguments in addition to tools.
 
-It starts from the shipped judge, and keeps its judgements of tools. It needs torch, transformers and onnxscript.
+The training starts from the shipped judge and preserves its judgements of tools. It needs torch, transformers and
+onnxscript.
 """
 
 import json
@@ -43,15 +44,15 @@ class Pace(NamedTuple):
 
     batch: int
     serving: int
-    """Number of examples per batch on which the earlier judgements of tools are kept."""
+    """Number of examples per batch that preserve the earlier judgements of tools."""
     rate: float
     head_rate: float
 
 
 PACE, UPPER_PACE = Pace(256, 48, 1.5e-4, 6e-4), Pace(64, 12, 8e-5, 2e-4)
-"""The pace of training all layers, and of training only the upper layers, which two cores can do."""
+"""The pace for training all layers, and for training only the upper layers, which two cores can manage."""
 ARGUMENT_SHARE, SERVING_SHARE = 0.3, 0.1
-_BUCKET = 60  # number of batches whose examples are sorted by length together
+_BUCKET = 60  # number of batches whose examples are sorted together by length
 
 
 class CallJudge(nn.Module):  # type: ignore[misc]
@@ -70,13 +71,13 @@ class CallJudge(nn.Module):  # type: ignore[misc]
     def forward(
         self, ids: torch.Tensor, mask: torch.Tensor, segments: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return log odds that the tool fits (B), the call is right (B), and each argument is right (B, tokens)."""
+        """Return the log odds that the tool fits (B), the call is right (B) and each argument is right (B, tokens)."""
         hidden = self.encoder(input_ids=ids, attention_mask=mask, token_type_ids=segments).last_hidden_state
         return self.serves(hidden[:, 0])[:, 0], self.right(hidden[:, 0])[:, 0], self.argument(hidden)[:, :, 0]
 
 
 def restored(exported: Path) -> CallJudge:
-    """Return the judge of an exported file, with the precision of its integers; missing heads are new."""
+    """Return the judge of an exported file, with the precision of its integers, and initialise missing heads."""
     model = CallJudge()
     load_exported(model, exported)
     return model
@@ -160,7 +161,7 @@ class Sequences:
 
 
 def sequences(kept: dict[str, NDArray[Any]], device: str) -> tuple[Sequences, Sequences]:
-    """Return the packed examples as inputs for the judgement of calls, and for that of tools."""
+    """Return the packed examples as inputs for the judgement of calls and for the judgement of tools."""
     ends, line_ends = np.cumsum(kept["lengths"].astype(np.int64)), np.cumsum(kept["sizes"].astype(np.int64))
 
     def text(number: int) -> list[int]:
@@ -198,14 +199,14 @@ def train(packed_examples: Path, start: Path, minutes: float, *, without: str = 
     """Train the judge for a number of minutes, and return it.
 
     Args:
-        start: the initial exported judge, whose judgements of tools are kept.
+        start: the initial exported judge, whose judgements of tools the training preserves.
         without: prefix of the names of left-out sources.
         upper: number of trained upper layers, with half of the examples from follow-ups; 0: all layers, all examples.
     """
     torch.manual_seed(SEED)
     rng = np.random.default_rng(SEED)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.backends.cuda.enable_cudnn_sdp(False)  # a kernel is compiled for each shape, in a third of a second
+    torch.backends.cuda.enable_cudnn_sdp(False)  # compiles a kernel for each shape, in a third of a second
     kept = dict(np.load(packed_examples))
     calls, tools = sequences(kept, device)
     names = kept["sources"][kept["source"]]
@@ -261,7 +262,7 @@ def train(packed_examples: Path, start: Path, minutes: float, *, without: str = 
 
 
 def _rows(names: NDArray[Any], without: str, upper: bool, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return the examples for training; half of them are follow-ups if only upper layers are trained."""
+    """Return the examples for training. If only upper layers are trained, half of the examples are follow-ups."""
     kept = ~np.char.startswith(names, without) if without else np.full(len(names), fill_value=True)
     if upper:
         follow_ups = np.char.startswith(names, "follow-up")
@@ -270,7 +271,7 @@ def _rows(names: NDArray[Any], without: str, upper: bool, rng: np.random.Generat
 
 
 def _freeze(model: CallJudge, upper: int) -> None:
-    """Train only the last layers and the heads of a judge, without dropout."""
+    """Freeze a judge except its last layers and its heads, and switch off dropout."""
     frozen = model.encoder.encoder.layer[: len(model.encoder.encoder.layer) - upper]
     for one in (model.encoder.embeddings, *frozen):
         one.requires_grad_(False)
@@ -282,7 +283,7 @@ def _freeze(model: CallJudge, upper: int) -> None:
 def _batches(
     rows: NDArray[np.int64], lengths: NDArray[np.int64], rng: np.random.Generator, size: int
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield batches of examples with similar lengths, in random order, without end."""
+    """Yield batches of examples with similar lengths, in random order, endlessly."""
     while True:
         order = rng.permutation(rows)
         for start in range(0, len(order), size * _BUCKET):

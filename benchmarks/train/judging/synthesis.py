@@ -1,7 +1,7 @@
 """Generate requests from the schemas of real tools, so that the encoder learns to find values for many names.
 
-A request is the tool's description as a wish, with random typed values in varied phrasings, sometimes without required
-values, and with unrelated numbers and names.
+A request phrases the tool's description as a wish, with random typed values in varied phrasings. It may lack required
+values and contain unrelated numbers and names.
 """
 
 import random
@@ -92,7 +92,7 @@ class Synthesis:
         return _written(pieces, tool, given)
 
     def _pieces(self, action: str, tool: Tool, given: Mapping[str, str]) -> list[tuple[str, str]]:
-        """Return the request as pieces of words, each with its parameter or nothing."""
+        """Return the request as pieces of text, each with its parameter, if any."""
         rng = self._rng
         left = list(given)
         rng.shuffle(left)
@@ -192,7 +192,7 @@ def synthetic_requests(
 
 
 def synthesised(tools: Sequence[Tool], count: int, rng: random.Random) -> Iterator[Example]:
-    """Yield requests for tools with all spans, and the same requests with tools that do something else."""
+    """Yield requests for tools with all spans, and the same requests with tools for other actions."""
     for tool, request, spans, near in synthetic_requests(tools, count, rng):
         yield Example("synthesis", request, renamed(tool.varied(rng), rng), 1.0, spans, weight=0.5)
         if near and rng.random() < 0.45:
@@ -204,7 +204,7 @@ def synthesised(tools: Sequence[Tool], count: int, rng: random.Random) -> Iterat
 
 
 def renamed(tool: Tool, rng: random.Random) -> Tool:
-    """Return the tool with a shorter definition, as on some real servers; parameters keep their keys."""
+    """Return the tool with a shorter definition, like tools of some real servers; parameters keep their names."""
     said = tool.full
     parts: dict[str, dict[str, Any]] = {}
     for name, schema in tool.parameters.items():
@@ -218,7 +218,7 @@ def renamed(tool: Tool, rng: random.Random) -> Tool:
 
 
 def opposite_of(tool: Tool, rng: random.Random) -> Tool | None:
-    """Return a tool that does the opposite with the same object."""
+    """Return a tool for the opposite action on the same object."""
     words = words_of(tool.upstream_name)
     verb = next((word for word in words if word in _OPPOSITE), None)
     if verb is None:
@@ -236,7 +236,7 @@ def differs(one: Tool, other: Tool) -> bool:
 
 
 def _action(tool: Tool, rng: random.Random) -> str:
-    """Return the tool's action as a wish: the first words of its description or name."""
+    """Return the tool's action as a wish, from the first words of its description or name."""
     said = re.split(r"(?<=[a-z)])[.:;\n]|\s[-\u2013(]", tool.full.strip())[0].strip(" *#`")
     words = said.split()
     if not 2 <= len(words) <= 25 or (rng.random() < 0.2 and len(words_of(tool.upstream_name)) > 1):
@@ -295,7 +295,7 @@ def _switched(name: str, rng: random.Random) -> str:
 def _written(
     pieces: Sequence[tuple[str, str]], tool: Tool, given: Mapping[str, str]
 ) -> tuple[str, dict[str, Span]] | None:
-    """Return the text of the pieces, and spans without quotes around values."""
+    """Return the text of the pieces, and the spans of the values without their quotes."""
     text = ""
     spans: dict[str, Span] = {name: None for name in tool.parameters if name not in given}
     for words, name in pieces:

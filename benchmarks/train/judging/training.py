@@ -31,15 +31,15 @@ LEARNING_RATE, HEAD_RATE = 1e-4, 5e-4
 WARM_UP = 0.05
 CHECKPOINT_SECONDS = 300
 MOST = {"metatool": 5000, "apibench": 900, "clinc": 7000}
-"""Number of requests of each source whose wrong tools are searched; Seal-Tools has its own wrong tools."""
+"""Number of requests of each source that get mined wrong tools. Seal-Tools has its own wrong tools."""
 FOREIGN = 1500
-"""Number of tools of the unlabelled catalogue that are searched for wrong tools of other sources."""
+"""Number of tools of the unlabelled catalogue that can be wrong tools for other sources."""
 SNIPS_UTTERANCES = 5000
 SYNTHESISED = 18_000
 OWN_TIMES = 4
 """Number of repetitions of each of our own requests, each with different other tools."""
 LONGEST = 192
-"""Maximum number of tokens of an example; longer examples are left out."""
+"""Maximum number of tokens of an example. Longer examples are omitted."""
 
 
 class Judge(nn.Module):  # type: ignore[misc]
@@ -65,7 +65,7 @@ class Judge(nn.Module):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class Encoded:
-    """An example as tokens; a target of -1 is not trained, 0 means that no words fill the parameter."""
+    """An example as tokens. A target of -1 is not trained; 0 means that no words fill the parameter."""
 
     ids: list[int]
     segments: list[int]
@@ -78,7 +78,7 @@ class Encoded:
 
 
 def examples(data: Path, base: Path, rng: random.Random, share: float = 1.0) -> list[Example]:
-    """Return all examples, shuffled. A `share` below 1 takes a part of every source, for a trial."""
+    """Return all examples, shuffled. A `share` below 1 takes a part of every source for a trial run."""
     catalogue = [Tool.of(row) for row in rows(data / "toucan_mcp_catalog" / "tools.jsonl")]
     catalogue = [tool for tool in catalogue if tool.full and tool.full.isascii()]
     embedder = Embedder(base)
@@ -157,7 +157,7 @@ def _padded(values: Sequence[int], size: int, fill: int = 0) -> list[int]:
 
 
 def losses(model: Judge, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the losses of the fit of the tool and of the positions of values."""
+    """Return two losses: of whether the tool fits, and of the positions of values."""
     with mixed():
         serves, begin, end = model(batch["ids"], batch["mask"], batch["segments"], batch["markers"])
     serving = nn.functional.binary_cross_entropy_with_logits(serves.float(), batch["fits"], batch["weight"])
@@ -172,7 +172,7 @@ def losses(model: Judge, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, 
 
 
 def prepared(data: Path, base: Path, out: Path, rng: random.Random, share: float) -> list[Encoded]:
-    """Return the examples as tokens, which are stored in `out` for the next run."""
+    """Return the examples as tokens, and store the tokens in `out` for the next run."""
     kept = out / "examples.pickle"
     if kept.exists():
         with kept.open("rb") as file:
@@ -193,7 +193,7 @@ def prepared(data: Path, base: Path, out: Path, rng: random.Random, share: float
 def train(data: Path, base: Path, out: Path, minutes: float, share: float = 1.0, *, resume: int | None = None) -> None:
     """Train for a number of minutes or one epoch, and store the weights regularly.
 
-    With `resume`, training continues with the stored weights after so many examples.
+    With `resume`, training continues from the stored weights and skips this number of examples.
     """
     torch.manual_seed(SEED)
     torch.set_num_threads(2)

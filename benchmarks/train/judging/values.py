@@ -1,4 +1,4 @@
-"""Generate random values as people write them, by a parameter's name and type."""
+"""Generate random values by a parameter's name and type, in the notations that people use."""
 
 import random
 import re
@@ -46,7 +46,7 @@ Phrases = Callable[[], str]
 
 
 def value_of(name: str, schema: Mapping[str, Any], rng: random.Random, phrases: Phrases) -> str | None:
-    """Return a value for a parameter as a user writes it; None for an object or a switch."""
+    """Return a value for a parameter in a user's notation; None for an object or a switch."""
     values = schema.get("enum")
     if isinstance(values, list) and values:
         said = str(rng.choice(values))
@@ -126,7 +126,7 @@ def clock(rng: random.Random) -> str:
 
 
 def identifier(rng: random.Random) -> str:
-    """Return an identifier as machines generate it."""
+    """Return an identifier like those that machines generate."""
     letters = string.ascii_letters + string.digits
     return rng.choice(
         [
