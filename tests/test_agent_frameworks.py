@@ -1,6 +1,6 @@
 """The recipes for other agent frameworks behind the proxy, with a scripted model and two turns.
 
-Each runs in a separate environment made by `uv`, because its pins conflict with ours.
+`uv` creates a separate environment for each recipe, because its pins conflict with ours.
 """
 
 import os
@@ -52,7 +52,7 @@ def environment(folder: Path, scripted: ScriptedOpenAI) -> dict[str, str]:
 
 @contextmanager
 def started(recipe: str, folder: Path, scripted: ScriptedOpenAI) -> Iterator[subprocess.Popen[str]]:
-    """Start a recipe with its packages; skip if they cannot be installed, but fail in CI."""
+    """Start a recipe with its packages. If they cannot be installed, skip, but fail in CI."""
     given: dict[str, Any] = {"cwd": folder, "env": environment(folder, scripted), "text": True}
     run = [require("uv"), "run", "--quiet", "--no-project", "--python", sys.executable, "--with", PACKAGES[recipe]]
     ready = subprocess.run([*run, "python", "-c", ""], capture_output=True, check=False, **given)

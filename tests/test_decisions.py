@@ -1,4 +1,4 @@
-"""LangChain decision models: each can review, and the gate's model can be used as a decision model."""
+"""Each LangChain decision model can review, and the gate's model can serve as a decision model."""
 
 import asyncio
 from dataclasses import dataclass

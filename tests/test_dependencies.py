@@ -1,4 +1,4 @@
-"""Every imported distribution is declared, in the dependencies or in the matching extra."""
+"""Every imported distribution is declared in the dependencies or in the matching extra."""
 
 import ast
 import re
@@ -43,7 +43,7 @@ PARTS = {
     "py-key-value-aio": "fastmcp",
     "pydantic-core": "pydantic",
 }
-"""Distributions that are parts of the distribution to declare."""
+"""Distributions that belong to the distribution to declare."""
 
 
 def test_every_import_is_declared_where_it_belongs() -> None:
@@ -69,7 +69,7 @@ def names(requirements: list[str]) -> set[str]:
 
 
 def imports() -> Iterator[tuple[str, str]]:
-    """Yield each file with each third-party module that it imports, also inside functions."""
+    """Yield each file with each third-party module that it imports, even inside functions."""
     for file in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             of = [one.name for one in node.names] if isinstance(node, ast.Import) else []

@@ -1,4 +1,4 @@
-"""Middleware of LangChain agents, beyond the promises of every door: ids, interrupts, histories, content parts."""
+"""The middleware in LangChain agents, beyond the promises of every door: ids, interrupts, histories, content parts."""
 
 import json
 from collections.abc import Callable
@@ -152,7 +152,7 @@ async def test_the_models_own_probability_of_a_first_call_counts(
     state = await agent_of(chat, Office().tools()).ainvoke(asking("Pay 40 euros to ann for 3 lunches"), CONFIG)
     (request,) = state["__interrupt__"][0].value["action_requests"]
     doubt = "review: the model was not sure of this call; 0."
-    # without the extra `reflex`, no call is doubted
+    # without the extra `reflex`, the judge doubts no call
     assert (doubt in request["description"]) == (is_doubted and bool(installed().parts("judges")))
     assert ("confidence" in request["description"]) == (doubt in request["description"])
 

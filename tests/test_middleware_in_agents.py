@@ -192,7 +192,7 @@ def test_a_change_that_raised_is_asked_about_before_it_is_retried() -> None:
 
 
 class RunTime(AgentMiddleware[Any, Any, Any]):
-    """Adds a tool at run time, as LangChain's documentation does."""
+    """Adds a tool at run time, as in LangChain's documentation."""
 
     def __init__(self, added: BaseTool) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""The commands and programs of the pages run as a new user runs them: at a terminal, with the files that a page prints.
+"""The commands and programs of the pages work for a new user: at a terminal, with the files that a page prints.
 
-A page starts in an empty folder with an empty home. What it says is printed is compared. Local servers stand for
-Ollama, for OpenAI, and for the hub of models.
+A page starts in an empty folder with an empty home. The tests compare the output with the page. Local servers stand in
+for Ollama, OpenAI and the hub of models.
 """
 
 import os
@@ -22,7 +22,7 @@ from support.scripted_openai import free_port
 from support.scripted_replies import Reply
 
 FIGURES = {"benchmarks", "comparison"}
-"""Pages whose commands measure."""
+"""Pages whose commands run benchmarks."""
 RUN = [
     page
     for page in PAGES
@@ -50,13 +50,13 @@ NOT_RUN = {
     r".*: packetgate .*\b(NAME|ID|MODEL|FILE|CLIENT|CHANNEL_ID)\b|.*\.\.\.": "a form: the blocks show it with values",
     r".*: packetgate (ask|answer|evaluate|proxy --install)$": "the name of a command that needs arguments",
 }
-"""Commands that no page test runs, as PAGE: COMMAND, and why."""
+"""Maps each command that no page test runs, as PAGE: COMMAND, to the reason."""
 
 
 STARTS_AFTER = {"tutorials/proxy": "tutorials/your-servers"}
-"""A tutorial that begins with the files of another."""
+"""Maps a tutorial to the tutorial with whose files it begins."""
 LEAVES = {"tutorials/first-five-minutes": {"plan.txt": "Leave on Friday at noon.\n"}}
-"""What a page's commands leave in a file."""
+"""Contents of files after the commands of a page."""
 ORDERS = (call("cancel_order", order="A-17"), "Order A-17 is cancelled.")
 SUMMARY = ("Hi", "one hundred", call("ai.read", path="plan.txt"), "They leave on Friday.")
 GIVEN = {
@@ -66,9 +66,9 @@ GIVEN = {
     "chart.png": png(),
 }
 HAS_FILES = {"terminal", "models", "serve", "security", "tools", "journal"}
-"""Pages that name files which they do not print."""
+"""Pages that name files without printing the files."""
 MODEL: dict[str, tuple[Reply, ...]] = {"README": ORDERS, "tutorials/ollama": SUMMARY}
-"""Answers of the model of a page, all of which it needs; on other pages it says that it does not know."""
+"""Answers of a page's model, all of which the page needs. On other pages, the model says that it does not know."""
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def _name(page: Path) -> str:
 
 
 def _reason(page: Path, step: Step) -> str:
-    """Return the pattern by which a command is not run; empty if it is run."""
+    """Return the pattern that excludes a command; empty if the command runs."""
     line = f"{_name(page)}: {step.text}"
     return next((one for one in NOT_RUN if not step.file and re.match(one, line)), "")
 

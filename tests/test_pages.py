@@ -1,4 +1,4 @@
-"""The documentation is correct: links work, named things exist, and tables and picture are current."""
+"""The documentation is correct: links work, named objects exist, and the tables and the image are current."""
 
 import importlib
 import importlib.util
@@ -28,7 +28,7 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.rel
 
 
 def options() -> dict[str, set[str]]:
-    """Return each command's options."""
+    """Return the options of each command."""
     found = {}
     for name, listed in COMMANDS.items():
         command = load_command(name)
@@ -87,7 +87,7 @@ def test_the_install_page_names_every_extra() -> None:
 
 
 def test_nothing_is_installed_from_an_index() -> None:
-    """The package is on none: its texts and errors name a clone."""
+    """No index has the package, so its texts and errors name a clone."""
     kinds = {".py", ".md", ".ipynb", ".toml", ".yaml"}
     folders = ("packetgate", "docs", "notebooks", "deploy", "benchmarks")
     files = [file for folder in folders for file in (ROOT / folder).rglob("*") if file.suffix in kinds]
@@ -171,7 +171,7 @@ def _script(path: str) -> ModuleType:
 
 
 def _words(svg: str) -> tuple[Counter[str], list[float]]:
-    """Return the words of a picture, and its numbers in order, without ids and times, which differ between runs.
+    """Return the words and the ordered numbers of an image, without ids and times, which differ between runs.
 
     Only the first tool of a palette counts: the others have similar low scores.
     """

@@ -1,4 +1,4 @@
-"""Plug-ins register their parts by an entry point or by argument; a broken plug-in does not affect the others."""
+"""Plug-ins register their parts by entry point or by argument. A broken plug-in does not affect other plug-ins."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -108,7 +108,7 @@ class EchoKind(ModelKind):
 
 @pytest.fixture
 def entry_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
-    """The entry points that are found, without Packetgate's own."""
+    """The entry points that Packetgate finds, without its own."""
     points: list[EntryPoint] = []
     monkeypatch.setattr(plugins, "entry_points", lambda group: points)
     monkeypatch.setitem(sys.modules, "test_plugins", sys.modules[__name__])

@@ -52,9 +52,9 @@ PRINTS: dict[str, tuple[tuple[str, ...], tuple[Reply, ...]]] = {
     "middleware.py": (("cancel_order (write)", "A-17 is cancelled."), AGENT),
     "result.py": (("functions.late_orders {} executed", "review_selection: ", "input_tokens=0"), ()),
 }
-"""What each recipe prints, and what its model answers."""
+"""The output of each recipe, and the answers of its model."""
 AGENTS = {"pydantic_ai_agent.py", "openai_agents_agent.py"}
-"""Recipes that need other packages: tests/test_agent_frameworks.py runs them."""
+"""Recipes that need other packages, which tests/test_agent_frameworks.py runs."""
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def printed(program: str, folder: Path, scripted: ScriptedOpenAI) -> str:
-    """Run a program in a folder and return its output; it must print nothing to standard error."""
+    """Run a program in a folder and return its output. Standard error must be empty."""
     environment = {"HOME": str(folder), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     environment |= {"OPENAI_BASE_URL": scripted.base_url, "OPENAI_API_KEY": "x", "NO_PROXY": "127.0.0.1"}
     done = subprocess.run(

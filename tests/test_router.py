@@ -179,7 +179,7 @@ def test_a_dropped_router_leaves_no_thread():
     deadline = time.monotonic() + 60
     while left := {*threading.enumerate()} - before:
         assert time.monotonic() < deadline, left
-        gc.collect()  # again: frames that returned the answer may still hold the thread
+        gc.collect()  # again, because frames that returned the answer may still reference the thread
         time.sleep(0.05)
 
 
@@ -530,7 +530,7 @@ async def test_a_parent_that_stores_its_state_needs_a_journal_for_changes(shop: 
 @pytest.mark.reflex
 @pytest.mark.parametrize(("word", "runs"), [("approve", 2), ("reject", 1)])
 async def test_a_stopped_change_under_a_parent_is_asked_about(word: str, runs: int, tmp_path: Path):
-    """LangGraph gives the reply to the first question again; it does not answer the second question."""
+    """LangGraph passes the reply to the first question again, but it does not answer the second question."""
     made, started = list[str](), asyncio.Event()
 
     async def cancel_order(order: str) -> str:

@@ -1,4 +1,4 @@
-"""The documentation site shows the content of the pages in a browser, without a request to another host."""
+"""The documentation site shows the content of the pages in a browser, without requests to other hosts."""
 
 import doctest
 import json
@@ -37,7 +37,7 @@ return {
   pictures: [...document.images].filter(one => one.complete && !one.naturalWidth).map(one => one.src),
 }
 """
-"""Errors on a page: text that should be markup, and missing pictures."""
+"""Errors on a page: text that should be markup, and missing images."""
 SCREEN = {"height": 900, "deviceScaleFactor": 1, "mobile": False}
 COUNTED = {
     "bullet_list_open": "<ul[ >]",
@@ -85,7 +85,7 @@ def test_every_page_looks_right_in_a_browser(site: Path, address: str, tmp_path:
     try:
         pages = sorted(site.rglob("index.html"))
         code = [page for page in pages if "." in page.parent.name]
-        for page in [*(set(pages) - set(code)), *code[::10]]:  # pages of code are alike
+        for page in [*(set(pages) - set(code)), *code[::10]]:  # pages of code are similar
             driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", SCREEN | {"width": 1280})
             driver.get(urljoin(address, f"{page.parent.relative_to(site)}/"))
             found = driver.execute_script(LOOK)
@@ -104,7 +104,7 @@ def test_every_page_looks_right_in_a_browser(site: Path, address: str, tmp_path:
 
 
 def _overflows(driver: Any, width: int) -> bool:
-    """Return whether a page is wider than the window, also at the end of animations."""
+    """Return whether a page is wider than the window, even at the end of animations."""
     for _ in range(20):
         if driver.execute_script("return document.documentElement.scrollWidth") <= width:
             return False
@@ -135,7 +135,7 @@ def test_no_link_is_dead(site: Path) -> None:
     "page", [page for page in PAGES[1:] if page.parent.name != "api"], ids=lambda page: str(page.relative_to(ROOT))
 )
 def test_the_site_has_the_lists_tables_and_code_of_the_page(page: Path, site: Path) -> None:
-    """MkDocs reads Markdown with other rules than GitHub, such as for a list in a list."""
+    """MkDocs parses Markdown by other rules than GitHub, such as for nested lists."""
     at = page.relative_to(ROOT / "docs" if page.is_relative_to(ROOT / "docs") else ROOT).with_suffix("")
     html = (site / (at.parent if at.name == "index" else at) / "index.html").read_text()
     article = html[html.index("<article") : html.index("</article")]

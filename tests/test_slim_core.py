@@ -81,7 +81,7 @@ def test_the_tests_of_the_core_pass_without_the_optional_packages():
     options = ["-p", "support.slim_core", "-q", "-n", "0", "-m", "not slow and not reflex"]
     options += [f"--ignore={TESTS / path}" for path in NEED_NUMPY]
     run = [sys.executable, "-m", "pytest", *options, *(str(TESTS / path) for path in CORE)]
-    # llama_cpp is hidden here on purpose: where CI is set, its tests would fail instead of skip.
+    # llama_cpp is hidden here on purpose. With CI set, its tests would fail instead of being skipped.
     env = {name: value for name, value in os.environ.items() if name != "CI"}
     done = subprocess.run(run, cwd=TESTS.parent, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-5_000:]

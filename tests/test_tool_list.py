@@ -1,4 +1,4 @@
-"""The model's list of tools in the middleware: all of a few tools, or a list that only grows."""
+"""The model's list of tools in the middleware: all tools if there are few, or a list that only grows."""
 
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -93,7 +93,7 @@ def test_a_search_puts_tools_on_the_list() -> None:
 
 
 class Tenants(AgentMiddleware[Any, Any, Any]):
-    """Adds one tool to each request, another for each thread."""
+    """Adds a tool to each request, a different tool for each thread."""
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Any) -> Any:
         thread = get_config()["configurable"]["thread_id"]
@@ -138,7 +138,7 @@ def test_a_tool_of_the_same_name_as_the_search_is_an_error() -> None:
 
 
 class Hosted(ScriptedModel):
-    """A model whose provider searches tools."""
+    """A model whose provider can search tools."""
 
     sent: Any = ()
 

@@ -1,4 +1,4 @@
-"""With a model, an answer names the calls that were not made, and the decider; no call in the text is lost."""
+"""With a model, an answer names the decider and the calls that were not made. No call in the text is lost."""
 
 from pathlib import Path
 

@@ -27,7 +27,7 @@ TASKS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 
 def read_forms(name: str, params: dict[str, Any]) -> Iterator[tuple[str, list[Reply]]]:
-    """Yield replies that are read as a call of the tool with these arguments."""
+    """Yield replies that are parsed as a call to the tool with these arguments."""
     text, call = json.dumps(params), json.dumps({"name": name, "arguments": params})
     tags = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in params.items())
     native = {
@@ -54,7 +54,7 @@ def read_forms(name: str, params: dict[str, Any]) -> Iterator[tuple[str, list[Re
 
 
 def unread_forms(name: str, params: dict[str, Any]) -> Iterator[tuple[str, list[Reply]]]:
-    """Yield replies from which no call can be made."""
+    """Yield replies from which no call can be parsed."""
     text = json.dumps(params)
     yield "broken", [tool_calls((name, text[:-4]))] * 2
     yield "unknown tool", [tool_calls(("fetch_everything", text))] * 2

@@ -1,4 +1,4 @@
-"""The agents' scripted model refuses the same requests as OpenAI, and a real agent does the task behind the proxy."""
+"""The agents' scripted model refuses the same requests as OpenAI, and a real agent does its task behind the proxy."""
 
 from pathlib import Path
 from typing import Any

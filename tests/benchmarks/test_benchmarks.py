@@ -1,4 +1,4 @@
-"""The benchmarks run and print ratios. No test checks the size of a ratio, because it depends on the machine."""
+"""The benchmarks run and print ratios. No test checks a ratio's size, because it depends on the machine."""
 
 import json
 import shutil

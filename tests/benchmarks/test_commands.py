@@ -1,4 +1,4 @@
-"""The commands of the benchmarks: metrics of a small data set as JSON, and invalid input named in one line."""
+"""The commands of the benchmarks print the metrics of a small data set as JSON, and one line for invalid input."""
 
 import json
 import os

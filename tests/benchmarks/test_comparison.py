@@ -1,4 +1,4 @@
-"""Statements of docs/comparison.md about other libraries, checked by running these libraries."""
+"""The statements in docs/comparison.md about other libraries hold when these libraries run."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ with suppress_langchain_beta_warning():
 
 
 def read_and_wipe(ran: list[str]) -> list[BaseTool]:
-    """Return two tools that write down that they ran."""
+    """Return two tools that record their runs."""
 
     @tool
     def read() -> str:

@@ -68,7 +68,7 @@ def test_an_unwanted_change_is_wrong_with_any_answer(world: World):
 
 
 def test_a_reset_replaces_only_what_changed(world: World):
-    """A sandboxed server is refused after git's settings were replaced."""
+    """The sandbox refuses calls of a server once git's settings have been replaced."""
     settings = (world.root / ".git" / "config").stat().st_ino
     (world.root / "todo.md").unlink()
     (world.root / "todo.md" / "deep").mkdir(parents=True)

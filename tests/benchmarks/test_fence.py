@@ -1,4 +1,4 @@
-"""The regression benchmark: parts that cannot run are reported, and a comparison names the metrics that fell."""
+"""The regression benchmark: it reports parts that cannot run, and a comparison names the metrics that got worse."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Reading the rows of `benchmarks.found`."""
+"""`benchmarks.found` parses its rows."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The benchmark of rankings: its input, its metrics, and a run. The speed depends on the machine and is not tested."""
+"""The benchmark of rankings: its input, its metrics, and a run. No test checks the speed, which varies by machine."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The benchmark of safety: a scripted model follows injections, and both agents run on AgentDojo's own state."""
+"""The benchmark of safety: a scripted model follows injections, and both agents act on AgentDojo's own state."""
 
 import json
 from functools import cache

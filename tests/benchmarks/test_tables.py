@@ -1,4 +1,4 @@
-"""Tables are written from stored results, and results can be measured again."""
+"""The script writes tables from stored results, and can measure results again."""
 
 import re
 import runpy
@@ -34,7 +34,7 @@ def test_plots_match_the_stored_results(name: str) -> None:
 
 
 def parts(svg: str) -> tuple[str, list[float]]:
-    """Return a plot without its coordinates, and those in points. Their last digits, and ids, differ by processor."""
+    """Return a plot without coordinates and ids, whose digits differ by processor, and its coordinates in points."""
     shape = re.sub(r'(id="|#)[mp][0-9a-f]{10}\b', r"\1", svg)
     return re.sub(PLACE, "", shape), [float(one) for one in re.findall(PLACE, shape)]
 

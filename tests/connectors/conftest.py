@@ -15,5 +15,5 @@ async def get_weather(city):
 
 @pytest.fixture
 def slow_weather(tmp_path: Path) -> Path:
-    """An `mcp.json` with a server that answers once the file `may_answer` exists."""
+    """An `mcp.json` with a server that answers as soon as the file `may_answer` exists."""
     return configure(tmp_path / "mcp.json", weather=entry(SLOW_SERVER, tmp_path))

@@ -93,7 +93,7 @@ def test_an_unclear_request_offers_commands_that_are_picked_by_number(cli: Comma
     picked = cli.run("ask", "--session", "s", "1")
     assert "The gate opens at seven." in picked.out
     assert picked.out.splitlines()[-1] == "ai.read plan.txt · typed by you"
-    assert "The gate" not in cli.run("ask", "--session", "s", "1").out  # nothing is offered any more
+    assert "The gate" not in cli.run("ask", "--session", "s", "1").out  # the session offers no commands any more
 
 
 def test_a_long_result_names_the_session_that_shows_all_of_it(cli: CommandLine) -> None:

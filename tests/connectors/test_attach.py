@@ -1,4 +1,4 @@
-"""Attachments of a request: models with vision get pictures, other models get their names."""
+"""Attachments of a request: models with vision get images, other models get the names of images."""
 
 import pytest
 from support.command_line import CommandLine, Outcome
@@ -70,4 +70,4 @@ def test_in_a_chat_a_file_is_attached_to_the_next_message(seen: CommandLine, scr
             child.expect_exact(answer)
             child.expect("you> ")
     assert [CAT] in [shown(scripted_openai, number) for number in range(len(scripted_openai.requests) - 1)]
-    assert "attached earlier: cat.png" in last_text(scripted_openai)  # a question may be about it still
+    assert "attached earlier: cat.png" in last_text(scripted_openai)  # a later question may still be about the image

@@ -1,4 +1,4 @@
-"""Files that tools return are named in the answer; their bytes are only in a private file."""
+"""The answer names the files that tools return; their bytes are only in a private file."""
 
 import stat
 from pathlib import Path

@@ -12,7 +12,7 @@ from packetgate.graph.journal import JournalRow
 
 @pytest.fixture
 def audited_session(cli: CommandLine) -> CommandLine:
-    """A session with a read, a write that was approved, and one that was denied."""
+    """A session with a read, an approved write and a denied write."""
     assert cli.run("ask", "Read plan.txt", "--session", "s").status == 0
     for answer in ("yes", "no"):
         assert cli.run("ask", f'Write "{answer}" to {answer}.txt', "--session", "s", "--allow-writes").status == 3

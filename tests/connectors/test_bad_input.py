@@ -1,4 +1,4 @@
-"""Invalid input causes a one-line error, exit status 2, and no changes."""
+"""Invalid input causes a one-line error, exit status 2 and no changes."""
 
 import os
 import socket

@@ -19,7 +19,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.typed_calls import parse_call
 
 WORKS = "[\u2800-\u28ff]"
-"""A frame of the spinner of a running turn."""
+"""Matches a frame of the spinner of a running turn."""
 
 
 def test_a_pasted_message_may_have_several_lines(cli: CommandLine) -> None:
@@ -61,7 +61,7 @@ def test_ctrl_c_clears_the_input_and_hints_how_to_leave(cli: CommandLine) -> Non
         child.expect("you> ")
         child.sendline("/why")
         child.expect("has no request yet")
-        child.expect("you> ")  # a Ctrl-D between two prompts is the terminal's, not ours
+        child.expect("you> ")  # the terminal itself handles a Ctrl-D between two prompts
         assert leave(child) == 0
 
 
@@ -114,7 +114,7 @@ def test_slash_commands_print_their_results(cli: CommandLine) -> None:
 
 def test_tools_are_completed(cli: CommandLine) -> None:
     with chatting(cli) as child:
-        child.sendline("/list")  # after it, the tools are known
+        child.sendline("/list")  # after this command, the tools are known
         child.expect_exact("plan.txt")
         child.expect("you> ")
         child.send("/sea")

@@ -1,4 +1,4 @@
-"""A signal at any moment ends a command at once and quietly, with its servers."""
+"""A signal at any moment ends a command and its servers immediately and without an error."""
 
 import json
 import os
@@ -30,7 +30,7 @@ pathlib.Path(sys.argv[1]).write_text(str(os.getpid()))
 while True:
     time.sleep(60)
 """
-"""A server that never answers, and does not end at the end of its input or at SIGTERM."""
+"""A server that never answers, and does not exit at the end of its input or on SIGTERM."""
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ async def test_in_the_background_ctrl_c_stays_ignored(cli: CommandLine, stubborn
 
 async def test_at_a_terminal_ctrl_c_is_handled_even_if_inherited_as_ignored(cli: CommandLine, stubborn: Path) -> None:
     args = ["ask", "Read plan.txt", "--session", "s", "--mcp-config", str(stubborn)]
-    private_file(cli.home / "offered")  # else it offers `init` first
+    private_file(cli.home / "offered")  # otherwise the command first offers `init`
     with inherited(signal.SIG_IGN):
         environment = {**cli.environment, "TERM": "xterm-256color"}
         child = pexpect.spawn(str(COMMAND), args, cwd=str(cli.folder), env=environment, encoding="utf-8", timeout=90)

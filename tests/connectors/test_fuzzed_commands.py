@@ -1,4 +1,4 @@
-"""Any command line succeeds, is refused in one line, or waits; nothing crashes, and nothing is lost."""
+"""Any command line succeeds, is refused in one line, or waits. No command crashes or loses data."""
 
 import os
 from collections import Counter
@@ -21,7 +21,7 @@ OPTIONS = (
 REPLY = {"decisions": [{"type": "edit", "edited_action": {"name": "ai.write", "args": {"path": "b.txt"}}}]}
 
 words = texts.map(lambda text: os.fsdecode(text.replace("\0", "?").encode("utf-8", "surrogatepass"))[:5_000])
-"""Every text that a system accepts as an argument."""
+"""Every string that the operating system accepts as an argument."""
 arguments = st.lists(st.sampled_from(OPTIONS) | words | st.sampled_from(["s", "last", "ai.read", "x.json"]), max_size=4)
 lines = st.lists(
     values.map(as_json)

@@ -1,4 +1,4 @@
-"""Files with any content are read, or refused in one line."""
+"""Files with any content are parsed, or refused in one line."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -52,13 +52,13 @@ DISCORD = {
 
 
 def servers(path: Path) -> None:
-    """Read `mcp.json` without starting a server."""
+    """Parse `mcp.json` without starting a server."""
     for server in load_config(path).servers:
         new_connection(server, path.parent / "logs")
 
 
 def outcome(read: Callable[[], Any], refused: type[PacketgateError]) -> str:
-    """Return the outcome of reading; an unexpected error fails the test."""
+    """Return the outcome of parsing; an unexpected error fails the test."""
     try:
         read()
     except refused as error:

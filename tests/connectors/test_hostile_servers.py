@@ -41,7 +41,7 @@ def test_hostile_servers_do_not_affect_a_good_one(cli: CommandLine):
     folders = [folder for folder in (cli.home, *cli.home.iterdir()) if folder.is_dir()]
     files = [
         file for folder in folders for file in folder.iterdir() if file.is_file() and folder.name != "servers"
-    ]  # `servers` has the homes of confined servers
+    ]  # `servers` contains the homes of confined servers
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     assert {"packetgate.db", "dying.log"} <= {file.name for file in files}

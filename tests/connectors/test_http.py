@@ -1,4 +1,4 @@
-"""Requests that never end, over real sockets: bounded in time and bytes, while others are answered."""
+"""Requests that never end, over real sockets: the server limits their time and bytes, and answers other requests."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\n"
 
 
 async def read(request: Request) -> Response:
-    """Return the length of the body; with another method, answer before the body arrives."""
+    """Return the length of the body; for other methods, answer before the body arrives."""
     if request.method == "PUT":
         return PlainTextResponse("refused", 401)
     return PlainTextResponse(str(len(await request.body())))

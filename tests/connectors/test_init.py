@@ -19,7 +19,7 @@ from packetgate.models.llama.kind import gguf_folders
 from packetgate.models.openai.servers import PROVIDER_KEYS
 
 SPEED = ("Hi", "one hundred, one hundred and one")
-"""Answers to the requests that measure the model's speed."""
+"""The answers to the requests that measure the model's speed."""
 MODEL = {"models": {"lite": {"model": "ollama:qwen3:4b"}}}
 OWN = 'permanent = ["ai.read"]  # mine\n'
 

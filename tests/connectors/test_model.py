@@ -1,4 +1,4 @@
-"""`packetgate model pull`, on a stand-in of the hub."""
+"""`packetgate model pull`, with a stand-in for the hub."""
 
 import fcntl
 import hashlib
@@ -20,12 +20,12 @@ from packetgate.graph.storage import open_store
 from packetgate.tools.calibration import Calibration, save_calibration
 
 CHUNK = 10 << 20
-"""How much the hub's library writes at once: what a cut connection leaves is a multiple."""
+"""Bytes that the hub's library writes at once. A partial download has a multiple of this size."""
 
 
 @pytest.fixture
 def hub(tiny_gguf: Path) -> Iterator[Hub]:
-    """The hub with a model of random answers, as large as some chunks."""
+    """The hub with a model that gives random answers and has the size of several chunks."""
     with serve_hub(tiny_gguf.read_bytes() + random.Random(1).randbytes(2 * CHUNK)) as hub:
         yield hub
 

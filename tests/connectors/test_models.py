@@ -68,7 +68,7 @@ def test_options_of_the_file_and_of_the_name(cli: CommandLine, scripted_openai: 
 
 
 def test_packetgate_toml_names_the_model(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
-    """Ollama's server gets no key of another endpoint, and options beside a model are that model's."""
+    """Ollama's server gets no key of another endpoint, and the options next to a model apply to that model."""
     (cli.folder / "packetgate.toml").write_text('[models.lite]\nmodel = "ollama:small"\nseed = 3\n')
     scripted_openai.models, host = ["small:latest"], scripted_openai.base_url.removesuffix("/v1")
     keys = {"OLLAMA_HOST": host, "OPENAI_API_KEY": "of-another", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}

@@ -25,7 +25,7 @@ def shown(preview: str = "", name: str = "ai.write", **args: Any) -> str:
 
 
 def unwrapped(rows: str) -> str:
-    """Return the text behind the bars, with wrapped rows joined."""
+    """Return the text after the bars, with wrapped lines joined."""
     return "\n".join(row[4:] for row in rows.replace(f"\n{BARS[2]}", "").splitlines())
 
 

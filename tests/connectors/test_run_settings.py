@@ -136,7 +136,7 @@ def test_no_variable_has_two_meanings():
 
 
 def other_than_default(name: str) -> Any:
-    """Return a valid value that differs from the setting's default; a turn must run with all of them."""
+    """Return a valid value that differs from the setting's default. A turn must run with all of these values."""
     default = RoutingContext.model_fields[name].default
     match default:
         case bool():

@@ -75,7 +75,7 @@ def test_the_version_is_printed_and_the_nearest_command_is_suggested(cli: Comman
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_shows_its_whole_text(name: str) -> None:
-    """Brackets are markup there, and are not shown."""
+    """The help parses brackets as markup, and does not show them."""
     command = load_command(name)
     texts = [command.help, *(getattr(one, "help", None) for one in command.params)]
     assert not [text for text in texts if "[" in (text or "")]

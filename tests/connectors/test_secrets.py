@@ -1,4 +1,4 @@
-"""Secrets, recognised by value, shape or name, are stored nowhere."""
+"""Packetgate stores no secret that it recognises by value, shape or name."""
 
 from support.command_line import CommandLine
 from support.plain_server import configure, entry

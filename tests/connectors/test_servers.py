@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 @pytest.fixture(scope="module")
 def installed() -> None:
-    """Both servers, installed in advance so that a start installs nothing."""
+    """Installs both servers in advance, so that a start installs nothing."""
     package = [require("npx"), "-y", "@modelcontextprotocol/server-filesystem"]
     for command in (package, [require("uvx"), "mcp-server-time", "--help"]):
         subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, check=False)
@@ -32,7 +32,7 @@ def installed() -> None:
 
 @pytest.fixture
 def config(installed: None, cli: CommandLine) -> Path:
-    """An `mcp.json` with two good servers, a missing one, and one that never answers."""
+    """An `mcp.json` with two working servers, a missing server, and a server that never answers."""
     servers = {
         "files": {
             "command": require("npx"),

@@ -1,4 +1,4 @@
-"""The imports of a command, which take most of its start-up time."""
+"""The imports of a command, which account for most of its start-up time."""
 
 import subprocess
 

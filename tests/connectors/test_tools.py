@@ -26,7 +26,7 @@ SCRIPT = Path(__file__).parents[1] / "support" / "stdio_server.py"
 
 def test_the_list_shows_risk_category_and_brief_description(cli: CommandLine) -> None:
     (cli.folder / "packetgate.toml").write_text(OWN)
-    done = cli.run("tools", COLUMNS="40", FORCE_COLOR="1")  # a pipe has no width and no colour
+    done = cli.run("tools", COLUMNS="40", FORCE_COLOR="1")  # the output to a pipe ignores width and colour
     assert (done.status, done.err) == (0, "")
     _, *rows = done.out.splitlines()
     assert {row.split()[0]: row.split()[1] for row in rows} == RISKS

@@ -1,4 +1,4 @@
-"""A question at first use, or a line of the configuration, confirms a tool that looks like a read."""
+"""A question at first use, or a configuration line, confirms a tool that looks like a read."""
 
 import json
 import re

@@ -75,7 +75,7 @@ def place(scripted_openai: ScriptedOpenAI, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("OPENAI_BASE_URL", scripted_openai.base_url)
     for role in ("LITE", "PRIME"):
-        monkeypatch.setenv(f"PACKETGATE_{role}_ENABLE_THINKING", "false")  # so that answers arrive in pieces
+        monkeypatch.setenv(f"PACKETGATE_{role}_ENABLE_THINKING", "false")  # so that answers arrive in chunks
     (root := tmp_path / "root").mkdir()
     clock = Clock(tmp_path)
     config = clock.configure(tmp_path / "mcp.json")
@@ -202,7 +202,7 @@ async def test_a_waiting_turn_can_be_cancelled(place: Place) -> None:
 
 
 async def test_a_write_cancelled_during_the_call_stays_unfinished(place: Place) -> None:
-    """The write's outcome is unknown: the session reports the turn as unfinished, and runs nothing by itself."""
+    """The outcome of the write is unknown. The session reports an unfinished turn, and runs nothing by itself."""
     async with place.session(allow_write_tools=True) as talk:
         place.model.script(call("clock.set_alarm", hour="nine"))
         await talk.question(Say('Set the alarm of the clock to "nine"'))

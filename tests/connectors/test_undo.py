@@ -1,4 +1,4 @@
-"""`packetgate undo` and "undo that" in a turn pass the same gate, question and journal as every write."""
+"""`packetgate undo` and "undo that" in a turn use the same gate, question and journal as every write."""
 
 from support.command_line import CommandLine
 

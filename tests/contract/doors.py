@@ -33,15 +33,15 @@ from packetgate.state.errors import PacketgateError
 Step = Sequence[Made]
 """Calls that are made together."""
 Answer = Any
-"""A word, a decision as a dict, a list of decisions, or a function that returns one of these when it is asked."""
+"""A word, a decision as a dict, a list of decisions, or a function that returns one of these at the question."""
 GRAPH, LIBRARY, MIDDLEWARE, PROXY = "graph", "library", "middleware", "proxy"
 ALL = (GRAPH, LIBRARY, MIDDLEWARE, PROXY)
 GATES = (LIBRARY, MIDDLEWARE, PROXY)
 """A door for each way into the gate: the library runs the graph."""
 ROUTERS = (GRAPH, LIBRARY)
-"""Doors with a model that Packetgate asks: they have a confidence, passes and an answer of their own."""
+"""Doors in which Packetgate calls a model: they have their own confidence, passes and answer."""
 AGENTS = (*ROUTERS, MIDDLEWARE)
-"""Doors with a model, whose questions take decisions in LangChain's form."""
+"""Doors with a model, whose questions accept decisions in LangChain's form."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Question:
 
     text: str
     calls: tuple[Made, ...] = ()
-    """The calls in the question, if the door states them apart from the text."""
+    """The calls in the question, if the door states them separately from the text."""
     payload: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -63,7 +63,7 @@ class Outcome:
     asked: list[Question]
     """The questions, in order."""
     output: str
-    """The text for the caller apart from the questions: answer and results, or the model's last prompt."""
+    """The text for the caller without the questions: answer and results, or the model's last prompt."""
     answer: str = ""
     """The text for the user."""
     waits: bool = False
@@ -96,7 +96,7 @@ class Setup:
     """Whether checkpoints and journal are files in the folder."""
     can_ask: bool = True
     shown: int = 0
-    """Number of tools that the model is shown; 0 means all that fit."""
+    """Number of tools that the model sees; 0 means all that fit."""
 
     def policy_file(self, server: str) -> Path | None:
         """Write the policy for a server with this name, and return its path."""
@@ -108,7 +108,7 @@ class Setup:
 
     @property
     def run_settings(self) -> dict[str, Any]:
-        """The settings, with writes and commands off unless they are named."""
+        """The settings; writes and commands are disabled unless the settings say otherwise."""
         shown = {"palette_size": self.shown} if self.shown else {}
         return {"allow_write_tools": False, "allow_execute_tools": False, **shown, **self.settings}
 
@@ -117,7 +117,7 @@ class Door(Protocol):
     """A way from a request to the tools of an office."""
 
     async def turn(self, *steps: Step, words: str, answers: Sequence[Answer] = (), thread: str = "one") -> Outcome:
-        """Make the calls of each step for a request, and answer each question with the next answer."""
+        """Send a request, make the calls of each step, and answer each question with the next answer."""
         ...
 
     async def resume(self, step: Step, words: str, answers: Sequence[Answer] = (), thread: str = "one") -> Outcome:
@@ -127,7 +127,7 @@ class Door(Protocol):
 
 @asynccontextmanager
 async def open_door(name: str, setup: Setup, office: Office | None = None) -> AsyncIterator[Any]:
-    """Open one way to the gate with the tools of an office, by default a new one."""
+    """Open one way to the gate with the tools of an office, by default a new office."""
     office = office or Office()
     async with AsyncExitStack() as stack:
         if name == PROXY:
@@ -149,7 +149,7 @@ def _journal(setup: Setup) -> Path | None:
 
 
 async def _value(answer: Answer, server: str = "") -> Any:
-    """Return an answer's value. An edited call gets the name of its server, as in the question."""
+    """Return an answer's value, in which an edited call names its server, as in the question."""
     value = answer() if callable(answer) else answer
     value = await value if isawaitable(value) else value
     if not server or not isinstance(value, dict) or "decisions" not in value:
@@ -177,7 +177,7 @@ def _own(name: str) -> str:
 async def _run_to_end(
     graph: Any, given: Any, config: Any, answers: Sequence[Answer], server: str = "", **options: Any
 ) -> tuple[list[Question], Any]:
-    """Run a graph, answer its questions, and return them with the last state; None if a question stays open."""
+    """Run a graph, answer its questions, and return both and the last state (None if a question stays open)."""
     rest, asked = list(answers), list[Question]()
     state = await graph.ainvoke(given, config, **options)
     while interrupts := state.get("__interrupt__"):
@@ -232,7 +232,7 @@ class _RouterDoor:
         return graph if carries_saver else graph.copy({"checkpointer": self.saver})
 
     def begin(self, steps: Sequence[Step]) -> int:
-        """Give the model its script, and return the number of calls that reached the office before."""
+        """Give the model its script, and return the number of calls that have reached the office so far."""
         self.model.steps[:] = [list(step) for step in steps]
         self.model.prompts.clear()
         return len(self.office.made)
@@ -297,7 +297,7 @@ class _LibraryDoor(_RouterDoor):
 
 
 async def _served(office: Office, setup: Setup, stack: AsyncExitStack) -> Path:
-    """Serve the office over HTTP as a server that is not trusted, and return its `mcp.json`."""
+    """Serve the office over HTTP as an untrusted server, and return its `mcp.json`."""
     address = await stack.enter_async_context(serving(office.server().http_app(path="/mcp")))
     return configure(setup.home / "mcp.json", office={"url": f"{address}/mcp"})
 
@@ -385,7 +385,7 @@ class _ProxyDoor:
         return self.clients[thread]
 
     async def announce(self) -> None:
-        """Let the server announce that its tools changed, and wait until the proxy knows."""
+        """Let the server announce changed tools, and wait until the proxy knows."""
         await self._call(self.clients["one"], "announce_tools", {})
 
     async def _call(self, client: Client[Any], name: str, args: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The only private names that the suite uses: they open the proxy over servers of this process."""
+"""The only private names that the suite uses, which open the proxy over servers in this process."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,7 +23,7 @@ from packetgate.toolsets.servers.hub import McpHub
 async def open_proxy(
     server: FastMCP[Any], home: Path, settings: dict[str, Any], policy: Path | None, *, trusted: bool
 ) -> AsyncIterator[FastMCP[Any]]:
-    """Open the proxy before one server, with its database in a folder."""
+    """Open the proxy in front of one server, with its database in a folder."""
     own, entry = Settings(home=home, answer_wait_s=0), ServerConfig(server.name, {"trusted": trusted})
     connection = Connection(entry, lambda: FastMCPTransport(server), keep=result_store(own).keep)
     async with (

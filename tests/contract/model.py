@@ -15,15 +15,15 @@ from packetgate.gate.confidence import CallReview
 
 
 class ScriptedModel(BaseChatModel):
-    """Makes the calls of the next step if it is offered tools. Otherwise, or without a step, it answers with text."""
+    """Makes the calls of the next step if a request offers tools. Otherwise, or without a step, answers with text."""
 
     steps: Any
-    """A list of steps. A step is a list of calls; it is removed when it is made."""
+    """A list of steps. A step is a list of calls, removed when the model makes them."""
     answer: str = "That is all."
     prompts: Any = Field(default_factory=list)
-    """A list with the text of every prompt."""
+    """The text of every prompt."""
     shown: Any = Field(default_factory=list)
-    """A list with the names of the tools of every prompt."""
+    """The names of the tools in every prompt."""
     made: int = 0
 
     @property
@@ -47,7 +47,7 @@ class ScriptedModel(BaseChatModel):
 
 
 async def approve(packet: Any, catalogue: Any, settings: Any) -> Review:
-    """Approve every call: a reviewer that asks no model."""
+    """Approve every call, without a model."""
     calls = packet.routing.calls
     return Review(reviews=tuple(CallReview(call_id=call.call_id, approved=True, confidence=0.95) for call in calls))
 

@@ -24,7 +24,7 @@ READ = ToolAnnotations(read_only_hint=True)
 
 
 class Office:
-    """The office of one test. The tools are built once, and use the newest office."""
+    """The office of one test. The tools are built once, and act on the newest office."""
 
     newest: "Office"
 
@@ -33,19 +33,19 @@ class Office:
         self.made: list[Made] = []
         """The calls that reached a tool, in order."""
         self.on_call: Callable[[str], Awaitable[None]] | None = None
-        """Awaited within each call, after its effect."""
+        """Each call awaits this after its effect."""
         self.is_changed = False
         self._server: FastMCP[Any] | None = None
 
     def server(self) -> FastMCP[Any]:
-        """Return a server with the tools. The reads are annotated."""
+        """Return a server with the tools, with annotated reads."""
         self._server = FastMCP("office", on_duplicate="replace")
         for tool in (*_mcp_tools(), *([_changed_mcp_tool()] if self.is_changed else [])):
             self._server.add_tool(tool)
         return self._server
 
     def tools(self) -> list[BaseTool]:
-        """Return the tools for an agent. The reads are declared."""
+        """Return the tools for an agent, with declared reads."""
         tools = {tool.name: tool for tool in _agent_tools()}
         return [*(tools | {"send_mail": _agent_tool(send_mail_and_copy)} if self.is_changed else tools).values()]
 

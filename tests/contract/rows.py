@@ -12,7 +12,7 @@ from contract.office import Made
 
 RUNS, ASKS, DRY_RUN, REFUSED = "runs", "asks", "dry run", "refused"
 """Outcomes of a call: it runs without a question; it waits for an answer; it does not run, and the result says how to
-switch it on; it does not run, and the result says why."""
+enable it; it does not run, and the result says why."""
 WRITES = {"allow_write_tools": True}
 COMMANDS = {"allow_execute_tools": True}
 BOTH = {**WRITES, **COMMANDS}
@@ -20,7 +20,7 @@ BOTH = {**WRITES, **COMMANDS}
 
 @dataclass(frozen=True)
 class Request:
-    """The words of a user, and the calls that they cause in each step."""
+    """A user message, and the calls that it causes in each step."""
 
     words: str
     steps: tuple[Step, ...]
@@ -29,7 +29,7 @@ class Request:
 
 
 def request(words: str, *steps: Made | Sequence[Made], answers: Sequence[Answer] = (), thread: str = "one") -> Request:
-    """Return a request. A step is one call, or a list of calls."""
+    """Return a request. A step is one call or a list of calls."""
     return Request(
         words, tuple([step] if isinstance(step, tuple) else list(step) for step in steps), (*answers,), thread
     )
@@ -55,7 +55,7 @@ class Row:
 
 
 def each(rows: Iterable[Row]) -> pytest.MarkDecorator:
-    """Run a test with each row through each of its doors."""
+    """Run a test for each row through each door of the row."""
     cases = [pytest.param(row, door, id=f"{row.promise} ({door})") for row in rows for door in row.doors]
     return pytest.mark.parametrize(("row", "door"), cases)
 
@@ -134,7 +134,7 @@ def query(statement: str) -> Made:
 
 
 def ask_for(path: str, **options: Any) -> Made:
-    """Return a request to an API, which is a read unless its options change something."""
+    """Return a request to an API, which is a read unless its options change data."""
     return "request", {"path": path, "options": options}
 
 

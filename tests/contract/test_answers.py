@@ -1,4 +1,4 @@
-"""The output for user and model: it states every outcome, leaks nothing, and small talk runs nothing."""
+"""The output for user and model states every outcome and leaks nothing; small talk runs nothing."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A question shows everything that will run; each answer has its effect, and one decision decides one call."""
+"""A question shows everything that will run. Each answer has its effect, and one decision decides one call."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ def editing(tool: str = "", **args: Any) -> dict[str, Any]:
 
 APPROVED = {"name": "a", "text": "avocado", "mode": "replace"}
 FORMS = (GRAPH, MIDDLEWARE)
-"""Doors that take answers in every form."""
+"""Doors that accept answers in every form."""
 ANSWERS: list[tuple[str, Any, dict[str, Any] | None, Any]] = [
     ("approve runs the call", "approve", APPROVED, ALL),
     ("reject does not run the call", "reject", None, ALL),

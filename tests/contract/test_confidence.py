@@ -1,4 +1,4 @@
-"""The threshold: a call at it runs, a call below it needs approval, and a failed review approves nothing."""
+"""A call at the threshold runs, a call below it needs approval, and a failed review approves nothing."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,7 +43,7 @@ ROWS = [
 ]  # fmt: skip
 
 OF_AGENTS = (MIDDLEWARE, PROXY)
-"""Doors whose calls another agent chooses. There, the judge may doubt the first call of a request."""
+"""Doors whose calls another agent selects. Here, the judge may doubt the first call of a request."""
 PAGE = "Fetch the page https://a.example/orders; do not fetch https://b.example/"
 WRONG, OTHER = fetch("https://b.example/"), fetch("https://a.example/orders")
 WRONG_PAGE = request(PAGE, WRONG)

@@ -1,4 +1,4 @@
-"""After untrusted or private results, calls reach only destinations that the user or a structured field named."""
+"""After untrusted or private results, calls reach only destinations that the user or a structured field names."""
 
 from pathlib import Path
 from typing import Any

@@ -13,7 +13,7 @@ MIA = "mia@example.org"
 
 
 async def send(door: Door, to: str = MIA, answers: Any = (), thread: str = "one", words: str = "") -> Outcome:
-    """Request a mail in a plain order that names its recipient."""
+    """Request a mail in a plain instruction that names the recipient."""
     return await door.turn([mail(to)], words=words or f"Send a mail to {to}", answers=answers, thread=thread)
 
 
@@ -26,7 +26,7 @@ LATER: list[tuple[str, str, Made, str, bool, int]] = [
     ("an approval covers no recipient that nobody named", "always", mail("eve@evil.example"), "one", True, 1),
     ("a refusal replaces the next question", "never", mail(MIA), "one", False, 0),
 ]
-"""The answer to the first question, the later call and its session, whether it is asked about, and how many run."""
+"""The first answer, the later call and its session, whether this call needs approval, and how many calls run."""
 
 
 @through(*GATES)

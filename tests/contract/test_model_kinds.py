@@ -1,4 +1,4 @@
-"""Kinds of LangChain models: a router accepts each kind that an agent accepts, also if LangChain wraps it."""
+"""A router accepts each kind of LangChain model that an agent accepts, including models that LangChain wraps."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,7 +28,7 @@ def list_late_orders() -> str:
 
 
 class Model(ScriptedModel):
-    """Makes one call, then answers. Records its options. The first `failures` requests fail."""
+    """Makes one call, then answers, and records its options. The first `failures` requests fail."""
 
     steps: Any = Field(default_factory=lambda: [[("list_late_orders", {})]])
     failures: int = 0

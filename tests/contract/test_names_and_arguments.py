@@ -1,4 +1,4 @@
-"""A name that is not offered never runs, and arguments fit the tool's own schema."""
+"""A tool that is not offered never runs, and arguments must fit the tool's own schema."""
 
 from pathlib import Path
 from typing import Any

@@ -64,8 +64,8 @@ async def test_an_answer_in_a_fork_does_not_count_for_the_answered_question(
         state = await opened.graph.ainvoke(Command(resume="approve"), fork)
         assert "already answered" in state["__interrupt__"][0].value["problem"]
         assert opened.office.made == before
-        where = fork if door == MIDDLEWARE else CONFIG  # the graph has stored its new question, the agent has not
-        while "__interrupt__" in state:  # LangGraph passes the earlier answers first
+        where = fork if door == MIDDLEWARE else CONFIG  # only the graph has stored its new question
+        while "__interrupt__" in state:  # LangGraph first passes the earlier answers
             assert opened.office.made == before
             state = await opened.graph.ainvoke(Command(resume="approve"), where)
     assert opened.office.made == [*before, *SENT]
@@ -144,7 +144,7 @@ async def test_a_tool_that_changes_while_its_question_is_open_does_not_run(door:
 
 
 async def state_of_a_killed_process(door: str, office: Office, setup: Setup, tool: str, home: Path) -> Setup:
-    """Run the requested tool; return the setup of a folder with the databases as they were while the tool ran."""
+    """Run the requested tool; return a setup with copies of the databases from the time when the tool ran."""
     (home := home / "killed").mkdir()
 
     async def snapshot(_: str) -> None:
@@ -166,7 +166,7 @@ ALLOWED = '[[policy.rules]]\neffect = "allow"\ntool = "SERVER.*"\n'
 
 
 async def after_a_kill(door: str, tmp_path: Path, *answers: str, policy: str = ALLOWED) -> tuple[Outcome, int]:
-    """Continue after a kill during a write; return the outcome, and how often the write ran in all."""
+    """Continue after a kill during a write; return the outcome, and how often the write ran in total."""
     office, setup = Office(), Setup(tmp_path, WRITES, policy, stored=True)
     killed = await state_of_a_killed_process(door, office, setup, "send_mail", tmp_path)
     async with open_door(door, killed, office) as opened:

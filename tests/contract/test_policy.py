@@ -1,4 +1,4 @@
-"""Rules allow, ask about or deny calls; the strictest rule decides, however a value is spelled."""
+"""Rules allow, ask about or deny calls. The strictest rule decides, however a value is spelled."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Reads run; writes and commands are dry runs until they are switched on, and are then asked about."""
+"""Reads run. Writes and commands are dry runs until they are enabled; then they need approval."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Kinds of LangChain tools: each works through router and middleware as in a plain `create_agent`."""
+"""Each kind of LangChain tool works through router and middleware as in a plain `create_agent`."""
 
 import base64
 import json
@@ -150,7 +150,7 @@ def returns_dataclass() -> Room:
 
 
 class Table:
-    """A table, as pandas has it."""
+    """A table like that of pandas."""
 
     def to_json(self, orient: str, date_format: str) -> str:
         assert (orient, date_format) == ("records", "iso")
@@ -304,7 +304,7 @@ def with_handler(error: Callable[[], str]) -> BaseTool:
 
 @dataclass(frozen=True)
 class Kind:
-    """A tool, the arguments of its call, and its result. `plain` is its result in LangChain, if that differs."""
+    """A tool, the arguments of its call, and its result. `plain` is the result in LangChain if it differs."""
 
     tool: Any
     """A function, a tool, or a server."""
@@ -321,7 +321,7 @@ class Kind:
     direct: bool = False
     status: str = "success"
     doors: Sequence[str] = ("plain", "middleware", "router")
-    """The doors of this kind. If the router is the only door, it gets the server itself."""
+    """The doors for this kind. If the router is the only door, the router gets the server itself."""
 
     @property
     def id(self) -> str:
@@ -451,7 +451,7 @@ async def test_a_kind_of_tool_works_as_in_a_plain_agent(
     if kind.raises and door != "router":
         with pytest.raises(kind.raises, match=kind.says):
             await ended(agent, *answers, words=words)
-        assert "Traceback" not in caplog.text  # the exception has it
+        assert "Traceback" not in caplog.text  # the exception contains the traceback
         return
     end = await ended(agent, *answers, words=words)
     expected = kind.plain if kind.plain is not None and door == "plain" else kind.says
@@ -466,7 +466,7 @@ async def test_a_kind_of_tool_works_as_in_a_plain_agent(
 
 
 class SeeingModel(ScriptedModel):
-    """Records the pictures of each prompt."""
+    """Records the images of each prompt."""
 
     profile: Any = {"image_inputs": True}
     seen: Any = Field(default_factory=list)
@@ -527,7 +527,7 @@ async def test_each_change_that_asks_gets_its_own_answer_and_runs_once(door: str
     history = [state async for state in agent.aget_state_history(config)]
     forks = [state for state in history if any(isinstance(item.value, str) for item in state.interrupts)]
     assert forks
-    for state in forks:  # a fork asks or continues, and repeats no change
+    for state in forks:  # a fork asks or continues, without repeating a change
         await agent.ainvoke(Command(resume={item.id: "as others want" for item in state.interrupts}), state.config)
     assert len(desk.booked) == 3
 

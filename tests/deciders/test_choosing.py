@@ -1,4 +1,4 @@
-"""The token counter for the selecting model, and the fallback if the model cannot decide."""
+"""The token counter of the selecting model, and the fallback if the model cannot decide."""
 
 from dataclasses import dataclass
 from pathlib import Path

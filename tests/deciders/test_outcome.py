@@ -1,4 +1,4 @@
-"""A selection becomes calls only after checks of palette, schema and earlier calls."""
+"""A selection becomes calls only after checks of the palette, the schema and earlier calls."""
 
 import pytest
 from support.origins import words
@@ -94,7 +94,7 @@ def test_each_selection_has_its_outcome(selection: Selection, given: CognitionPa
 
 
 def reads(count: int) -> ToolRouting:
-    """Return the routing of a selection of so many reads."""
+    """Return the routing of a selection of `count` reads."""
     return settled(calls(*(wanted("files.read_file", path=f"{number}.txt") for number in range(count))))
 
 
@@ -103,7 +103,7 @@ def paths(made: tuple[ToolCall, ...]) -> list[object]:
 
 
 def from_queue(routing: ToolRouting) -> ToolRouting:
-    """Return the routing of the pass after this one."""
+    """Return the routing of the next pass."""
     given = packet("Read").with_update({"tool_routing": routing.next_pass()})
     return routing_from_queue(given, CONTEXT)
 

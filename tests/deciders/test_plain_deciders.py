@@ -1,4 +1,4 @@
-"""The deciders without a model and without a plug-in: only typed commands call tools, and the answer says so."""
+"""The deciders without a model and without a plug-in: only typed commands call tools, and the answer says this."""
 
 from typing import Any
 

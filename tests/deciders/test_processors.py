@@ -1,4 +1,4 @@
-"""Decisions are the same on every processor: native, and emulated without newer instructions."""
+"""Decisions are the same on every processor, native or emulated without newer instructions."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def test_an_emulated_processor_decides_the_same(processor: str, native: list[lis
 
 
 def _decided(*emulator: str) -> list[list[Any]]:
-    # the environment must not replace the emulated processor
+    # the environment must not override the emulated processor
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS_")}
     done = subprocess.run(
         [*emulator, sys.executable, str(DECIDED), str(REQUESTS)],

@@ -1,4 +1,4 @@
-"""The gate's checks: a row is a call, the facts, and the verdict."""
+"""The gate's checks. A row is a call, the facts and the verdict."""
 
 from dataclasses import replace
 from typing import Any
@@ -48,12 +48,12 @@ def facts(settings: RoutingContext = ON, *, rule: str = "", grant: str = "", **c
         (RUN, facts(), "ask"),
         (WRITE, facts(OFF), "dry_run"),
         (RUN, facts(RoutingContext(allow_write_tools=True)), "dry_run"),
-        # a flagged argument is asked about, whatever was allowed beforehand
+        # a flagged argument needs approval, whatever was allowed beforehand
         (READ.changed(provenance=FLAGGED), facts(), "ask"),
         (WRITE.changed(provenance=FLAGGED), facts(rule="allow"), "ask"),
         (WRITE.changed(provenance=FLAGGED), facts(grant="allow"), "ask"),
         (WRITE.changed(provenance=FLAGGED), facts(OFF), "dry_run"),
-        # a rule decides before a grant, and the strictest rule holds
+        # a rule takes precedence over a grant, and the strictest rule decides
         (READ, facts(rule="ask"), "ask"),
         (READ, facts(rule="deny"), "refuse"),
         (WRITE, facts(rule="deny"), "refuse"),
@@ -65,7 +65,7 @@ def facts(settings: RoutingContext = ON, *, rule: str = "", grant: str = "", **c
         (WRITE, facts(grant="allow"), "allow"),
         (WRITE, facts(OFF, grant="allow"), "dry_run"),
         (WRITE, facts(grant="deny"), "refuse"),
-        # an unconfirmed read can be approved although writes are off, and its tool can be trusted
+        # an unconfirmed read can be approved although writes are disabled, and its tool can be trusted
         (LOOKS, facts(OFF), "ask"),
         (LOOKS, facts(), "ask"),
         (LOOKS, facts(OFF, rule="allow"), "ask"),
@@ -136,7 +136,7 @@ def test_a_check_of_ones_own_makes_the_gate_stricter_and_never_less_strict():
         (WRITE, facts(OFF), True, True, False),
         (LOOKS, facts(OFF), True, False, True),
         (LOOKS, facts(OFF), False, False, False),
-        # other people cannot approve an unconfirmed read with writes off
+        # other people cannot approve an unconfirmed read if writes are disabled
         (LOOKS, facts(OFF, origin="discord"), True, False, False),
         (LOOKS, facts(OFF, origin="discord"), True, True, True),
     ],

@@ -73,10 +73,10 @@ async def answered(gate: Gate, call: ToolCall, reply: Any = "yes", facts: Facts 
         (0.69, READ, True, {}, S.AWAITING_CONFIDENCE),
         (0.69, READ, False, {}, S.SKIPPED),
         (0.69, READ, True, {"on_low_confidence": "skip"}, S.SKIPPED),
-        # switched off: a call above the threshold is a dry run; a call below it is skipped without a question
+        # disabled: a call above the threshold is a dry run; a call below it is skipped without a question
         (0.70, WRITE, True, {}, S.APPROVED),
         (0.69, WRITE, True, {}, S.SKIPPED),
-        # switched on: a call above the threshold needs approval, even with confidence 1
+        # enabled: a call above the threshold needs approval, even with confidence 1
         (1.00, WRITE, True, ON.model_dump(), S.AWAITING_APPROVAL),
         (1.00, RUN, True, ON.model_dump(), S.AWAITING_APPROVAL),
         (1.00, WRITE, False, ON.model_dump(), S.SKIPPED),
@@ -182,7 +182,7 @@ async def test_an_expired_or_foreign_approval_does_not_count(changed: dict[str, 
     "more", [{}, {"risk": Risk.READ, "verdict_digest": "f" * 64, "review_confidence": 1.0}], ids=str
 )
 async def test_a_forged_verdict_is_ignored(more: dict[str, Any]):
-    """A stored verdict counts only if this process gave it for this call: neither digest nor risk is believed."""
+    """A stored verdict counts only if this process gave it for this call. The gate ignores stored digest and risk."""
     desk = Desk()
     gate = Gate(MemoryJournal(), desk.call)
     asked = (await gate.propose((WRITE,), known())).calls[0]
@@ -214,7 +214,7 @@ async def test_a_valid_verdict_is_not_computed_again():
 @pytest.mark.parametrize("version", ["selected", "stored by an older version"])
 @pytest.mark.parametrize("at", ["review", "run", "hints"])
 async def test_origins_are_found_again_for_another_definition(at: str, version: str):
-    """A tool that was closed when its call was selected, and reaches outside now, gets no words of a private text."""
+    """If a tool was closed when its call was selected, but now reaches outside, it gets no words of a private text."""
     asked: list[dict[str, Any]] = []
 
     async def ask_hints(params: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Which words count as an order of the user. Any other call needs a question, even with a remembered answer."""
+"""The words that count as an instruction of the user. Other calls need a question, even with a remembered answer."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The payloads of questions, as chat front ends read them."""
+"""The payloads of questions, which chat front ends parse."""
 
 from datetime import UTC, datetime
 

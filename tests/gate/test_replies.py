@@ -1,4 +1,4 @@
-"""Replies to questions: decisions of front ends, and words; unclear words decide nothing."""
+"""Replies to questions: decisions of front ends, and words. Unclear words decide nothing."""
 
 from typing import Any
 
@@ -154,7 +154,7 @@ def test_every_form_of_a_decision_is_read(reply: Any, means: CallReply):
 
 
 def test_words_decide_all_calls_and_a_decision_decides_one():
-    """A front end that shows only the first call sends one decision; the user did not see the other calls."""
+    """A front end that shows only the first call sends one decision, because the user did not see the others."""
     assert parse_replies("yes", 3) == [CallReply(Outcome.APPROVED)] * 3
     for reply in ({"type": "approve"}, [{"type": "approve"}], {"decisions": [{"type": "reject"}]}, ["yes"]):
         with pytest.raises(RequestError) as caught:

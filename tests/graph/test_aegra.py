@@ -1,4 +1,4 @@
-"""One of two Aegra servers on a shared database is killed: every thread completes, and no write runs twice."""
+"""If one of two Aegra servers on a shared database is killed, every thread completes, and no write runs twice."""
 
 import asyncio
 from collections import Counter
@@ -15,7 +15,7 @@ from support.langgraph_server import GRAPH, turn_input
 from support.mcp_servers import until
 
 THREADS, TWICE, KILLED_AFTER = 20, 3, 3
-"""Number of threads, of threads whose answer is sent to both servers, and of bookings running at the kill."""
+"""Numbers of threads, of threads whose answer goes to both servers, and of bookings that run at the kill."""
 WRITES = {"allow_write_tools": True}
 
 
@@ -56,7 +56,7 @@ async def test_threads_complete_when_one_of_two_servers_dies(
             assert question["action_requests"][0]["args"] == {"room": room}
 
         async def decide(room: str) -> int:
-            """Approve, but check the room before approving a repetition; return the number of such questions."""
+            """Approve, but check the room before approving a repeated call; return the number of such questions."""
             yes, again = {"resume": "yes"}, 0
             state = await ended(there.client, threads[room], command=yes)
             while waits(state):

@@ -47,7 +47,7 @@ async def test_only_one_of_two_concurrent_approvals_counts(
 
 
 async def final_status(settings: Settings, name: str) -> ToolExecutionStatus:
-    """Return the status of the call of a session's finished turn."""
+    """Return the status of the call in a session's finished turn."""
     async with open_sessions(settings) as sessions:
         state = await sessions.state(name)
     assert (state.question, state.is_unfinished) == (None, False)
@@ -57,7 +57,7 @@ async def final_status(settings: Settings, name: str) -> ToolExecutionStatus:
 
 @pytest.mark.slow
 async def test_a_question_claimed_by_a_dead_process_is_asked_again(settings: Settings) -> None:
-    """The process dies between claim and checkpoint: the answer is lost, and nothing runs."""
+    """If the process dies between claim and checkpoint, the answer is lost, and nothing runs."""
     first = await asked(settings, "s", APPEND)
     assert await open_journal(settings).claim(first.question["question_id"])
     again = (await events(settings, "s", Reply("yes")))[-1]
@@ -70,7 +70,7 @@ async def test_a_question_claimed_by_a_dead_process_is_asked_again(settings: Set
 
 
 async def question_after_kill(talk: Session, journal: Journal) -> dict[str, Any]:
-    """Kill a process during the approved call; return the question of the process that continues."""
+    """Kill a process during the approved call; return the question that the next process asks."""
     await talk.ask(ASK)
     packet = await talk.until_stopped(Reply("yes"))
     (approved,) = packet.routing.calls

@@ -1,4 +1,4 @@
-"""A process is killed at each point of a turn: a new process continues from the checkpoint to the correct end."""
+"""After a kill at any point of a turn, a new process continues from the checkpoint to the correct end."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ async def last_event(sessions: Sessions, turn: Continue | Reply) -> Asked | Fini
 
 
 async def resume(settings: Settings) -> Asked | Finished:
-    """Continue in this process to the pending question or to the end."""
+    """Continue in this process until the pending question or the end."""
     async with open_sessions(settings) as sessions:
         state = await sessions.state("s")
         if state.question is not None:

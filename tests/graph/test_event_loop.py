@@ -1,6 +1,6 @@
-"""No stage, built-in tool or decider blocks the event loop, as checked by the development server's own detector.
+"""No stage, built-in tool or decider blocks the event loop, according to the development server's own detector.
 
-Requests, files, results and model outputs are all long.
+All requests, files, results and model outputs are long.
 """
 
 import asyncio
@@ -54,9 +54,9 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def _watched() -> Iterator[None]:
-    """Detect blocking calls in this process with the development server's own set-up."""
+    """Detect blocking calls in this process with the development server's own setup."""
     for name, value in {"DATABASE_URI": ":memory:", "REDIS_URI": "fake", "LANGGRAPH_RUNTIME_EDITION": "inmem"}.items():
-        os.environ.setdefault(name, value)  # the server's modules ask for them when they are imported
+        os.environ.setdefault(name, value)  # the server's modules require these variables at import
     from langgraph_runtime_inmem.queue import _enable_blockbuster
 
     blockbuster = _enable_blockbuster()
@@ -138,7 +138,7 @@ async def test_an_endpoints_model_does_not_block(
         packet = await talk.reply("yes")
     assert stages(events).count("select_tool") == 4
     assert ran(packet) == [("ai.read", EXECUTED), ("ai.write", EXECUTED)]
-    assert packet.response.candidate.startswith(ANSWER)  # the omitted results are below it
+    assert packet.response.candidate.startswith(ANSWER)  # the omitted results are below the answer
 
 
 async def test_a_local_model_does_not_block(folder: Path, llama_cpp_installed: None) -> None:

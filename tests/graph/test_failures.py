@@ -1,4 +1,4 @@
-"""Failures of servers, calls and reviews are reported, and do not affect other calls. The tests reach every status."""
+"""Failures of servers, calls and reviews are reported and do not affect other calls. The tests cover every status."""
 
 import sys
 from pathlib import Path
@@ -23,7 +23,7 @@ from packetgate.toolsets.servers.connection import Connection
 
 
 def dead_server(name: str = "gone") -> Connection:
-    """Return a server whose program exits at once."""
+    """Return a server whose program exits immediately."""
     return Connection(
         ServerConfig(name, {}), lambda: StdioTransport(sys.executable, ["-c", "raise SystemExit('no key')"])
     )

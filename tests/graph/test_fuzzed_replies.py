@@ -1,4 +1,4 @@
-"""Replies, inputs and updates of any shape to the server's graph are accepted or refused, and nothing is lost."""
+"""The server's graph accepts or refuses replies, inputs and updates of any shape, and loses no data."""
 
 import asyncio
 from collections import Counter
@@ -103,7 +103,7 @@ def test_any_input_to_a_server_is_accepted_or_refused_and_the_session_survives(
     @fuzzed(40, 500)
     @given(value=sent)
     def check(value: Any) -> None:
-        for file in tmp_path.iterdir():  # a write that an earlier reply approved
+        for file in tmp_path.iterdir():  # files from writes that earlier replies approved
             file.unlink()
         counts[asyncio.run(served(tmp_path, what, value))] += 1
 

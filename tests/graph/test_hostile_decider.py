@@ -1,4 +1,4 @@
-"""A hostile decider on real servers runs nothing unapproved, nothing outside the root, and nothing through a shell."""
+"""On real servers, a hostile decider runs nothing unapproved, nothing outside the root and nothing through a shell."""
 
 import json
 import os
@@ -40,11 +40,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800 if NIGHTLY else 300)]
 
 @dataclass
 class Approver:
-    """Approves or denies every question, and records what it approved."""
+    """Approves or denies every question, and records the approved calls."""
 
     approves: bool
     shown: list[tuple[str, str]] = field(default_factory=list)
-    """The approved calls: tool, and arguments as JSON."""
+    """The approved calls: tool and arguments as JSON."""
 
     def reply(self, question: dict[str, Any]) -> Reply:
         """Return the decision on each call of a question."""
@@ -144,7 +144,7 @@ async def play(one: Session, decider: HostileDecider, approver: Approver, turn: 
 
 
 async def forge(one: Session, decider: HostileDecider, *, at_rest: bool) -> None:
-    """Edit sections as a client of the server's API can, without knowledge of valid approvals."""
+    """Edit sections like a client of the server's API that knows no valid approvals."""
     packet = (await Sessions(one.graph).state(one.name)).packet
     approvals = [
         Approval(
@@ -189,7 +189,7 @@ Contents = dict[str, str]
 
 
 def contents(folder: Path) -> Contents:
-    """Return all files below a folder with time and digest."""
+    """Return all files below a folder, with times and digests."""
     found: Contents = {}
     for where, folders, files in os.walk(folder):
         for name in (*folders, *files):
@@ -210,7 +210,7 @@ def changed(before: Contents, after: Contents) -> Iterator[str]:
 
 
 def unapproved(before: Contents, after: Contents, approver: Approver) -> list[str]:
-    """Return the changes that no approved call explains."""
+    """Return the changes that no approved call accounts for."""
     named = "\n".join(text for _, arguments in approver.shown for text in texts(json.loads(arguments)))
     return [name for name in changed(before, after) if not any(part in named for part in _places(name))]
 
@@ -226,7 +226,7 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def _places(name: str) -> list[str]:
-    """Return the names by which a call may refer to a changed file or its folder."""
+    """Return the names that a call may use for a changed file or its folder."""
     return [name, *(str(one) for one in Path(name).parents if str(one) != ".")]
 
 
@@ -237,7 +237,7 @@ def recorded(recording: Path) -> list[tuple[str, str]]:
 
 
 def is_write(tool: str, arguments: str) -> bool:
-    """Return whether a call of the recording server changes something."""
+    """Return whether a call of the recording server is a write."""
     return "output_path" in json.loads(arguments) if tool == "hotel.get_page" else tool != "hotel.get_price"
 
 

@@ -1,4 +1,4 @@
-"""The journal in its database: each key once, one order, also in a database of an earlier version."""
+"""The journal in its database: each key once, a single order, also in a database of an earlier version."""
 
 import asyncio
 import subprocess
@@ -50,7 +50,7 @@ async def test_the_database_journal_accepts_a_key_once(settings: Settings) -> No
 
 
 async def test_concurrent_writers_share_one_journal(settings: Settings) -> None:
-    """Several connections, each with several writers: all rows, and one row per key."""
+    """Several connections with several writers each: all rows are stored, with one row per key."""
     journals = [open_journal(settings) for _ in range(3)]
     before = await count(journals[0])
     work = [journal.record(Entry("x", "many", detail={"n": n})) for journal in journals for n in range(20)]
@@ -94,7 +94,7 @@ CREATE TRIGGER journal_unchanged BEFORE UPDATE ON journal FOR EACH ROW WHEN (NEW
 
 
 async def upgraded(journals: list[DatabaseJournal], rows: int) -> None:
-    """Open an earlier version's journal in several connections at once: rows, keys and order stay."""
+    """Open an earlier version's journal in several connections concurrently; rows, keys and order are preserved."""
     assert set(await asyncio.gather(*map(count, journals))) == {rows}
     assert await journals[0].record(Entry("new", "old", key="new"))
     assert not await journals[1].record(Entry("new", "old", key="new"))

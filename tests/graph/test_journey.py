@@ -1,4 +1,4 @@
-"""Complete turns: the state that a new turn keeps, and small talk without selection, tool and server."""
+"""Complete turns: the state that a new turn keeps, and small talk without selection, tools or servers."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Processes killed at random: no turn is lost, no write runs twice, and unknown writes are asked about."""
+"""Processes are killed at random: no turn is lost, no write runs twice, and questions ask about unknown writes."""
 
 import asyncio
 import random
@@ -46,7 +46,7 @@ async def unfinished_writes(settings: Settings, session: str) -> int:
 
 
 async def finish_and_count(settings: Settings, hotel: Hotel, session: str, room: str, text: str) -> Counter[str]:
-    """Continue a turn after a kill; check its end, and return the counted events."""
+    """Continue a turn after a kill, check its end, and return the counted events."""
     doubtful = await unfinished_writes(settings, session)
     was_booked = hotel.counted(room)["booked"] > 0
     end = await finished(settings, session, hotel, room, text)
@@ -75,7 +75,7 @@ async def test_a_turn_killed_at_a_random_point_completes(
 ) -> None:
     url = request.getfixturevalue("postgres") if database == "postgres" else None
     settings = hotel.settings(tmp_path / "home", url)
-    chance, counts = random.Random(11), Counter[str]()  # random points, but the same in every run
+    chance, counts = random.Random(11), Counter[str]()  # random points, identical in every run
     for number in range(KILLS[database]):
         session = room = f"r{number}"
         where = chance.choice(["before", "after", "before", "after", "any"])
@@ -117,7 +117,7 @@ async def test_killing_the_winner_of_two_concurrent_answers_runs_nothing_twice(
 
 
 async def test_no_new_turn_starts_over_an_interrupted_write(settings: Settings, hotel: Hotel) -> None:
-    """The same request, repeated by a user who saw no answer, starts no turn either."""
+    """Even the same request, repeated by a user who saw no answer, starts no turn."""
     text = 'Book the room "r1"'
     await asked(settings, "s", text)
     hotel.hold("after")
@@ -136,7 +136,7 @@ async def test_no_new_turn_starts_over_an_interrupted_write(settings: Settings, 
 async def test_an_unwritable_journal_ends_the_turn_without_an_unknown_call(
     settings: Settings, hotel: Hotel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When the turn continues, the user is asked about the call, as after a kill."""
+    """When the turn continues, a question asks about the call, as after a kill."""
     monkeypatch.setattr("packetgate.graph.journal.SQLITE_TIMEOUT_S", 0.2)
     await asked(settings, "s", 'Book the room "r1"')
     hotel.hold("after")

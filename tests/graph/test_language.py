@@ -1,4 +1,4 @@
-"""The complete graph with a chat model: its prompts, and decisions that the user does not see."""
+"""The complete graph with a chat model: the prompts, and decisions that the user does not see."""
 
 from itertools import pairwise
 
@@ -41,7 +41,7 @@ async def test_a_read_is_selected_reviewed_and_answered(
 async def test_with_all_models_down_a_turn_answers_only_with_a_fallback(
     by_model: Deciders, notebook: Notebook, scripted_openai: ScriptedOpenAI
 ):
-    """`reflex` selects and answers if it is the fallback. No review succeeds, so nothing runs."""
+    """`reflex` selects and answers as the fallback. No review succeeds, so nothing runs."""
     scripted_openai.script(*[HttpError(500)] * 20)
     scripted_openai.verdict = HttpError(500)
     with pytest.raises(ModelError, match="HTTP 500"):
@@ -59,7 +59,7 @@ async def test_with_all_models_down_a_turn_answers_only_with_a_fallback(
 async def test_the_constant_part_of_prompts_is_identical_and_comes_first(
     notebook: Notebook, scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ):
-    """Without native tool calls, each selection's system prompt has the tools after the rules."""
+    """Without native tool calls, each selection's system prompt lists the tools after the rules."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
 
     async def model() -> OpenAICompatible:

@@ -1,4 +1,4 @@
-"""One turn of a session at a time, across processes; a lock ends with its process."""
+"""A session runs one turn at a time, across processes. A lock ends with its process."""
 
 import asyncio
 import contextlib

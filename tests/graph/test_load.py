@@ -1,4 +1,4 @@
-"""Many concurrent sessions in one process on SQLite: none is lost or mixed up, and memory does not grow."""
+"""Many concurrent sessions run in one process on SQLite: none is lost or mixed up, and memory does not grow."""
 
 import asyncio
 import gc
@@ -22,7 +22,7 @@ SESSIONS = 500 if NIGHTLY else 100
 WARM = 100 if NIGHTLY else 40
 AT_ONCE = 20
 GROWTH_MIB = 30
-"""Allowed growth of the warm process. Keeping every session's data in memory would exceed it."""
+"""Allowed growth of the warm process, less than the data of all sessions in memory."""
 WRITES = RoutingContext(allow_write_tools=True)
 
 

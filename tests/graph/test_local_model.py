@@ -25,7 +25,7 @@ OPTIONS = {"n_ctx": 16_384, "n_threads": 1}
 
 @pytest.fixture
 def load(llama_cpp_installed: None, tmp_path: Path) -> Load:
-    """Return deciders with a model of random weights whose JSON answers end."""
+    """Return deciders with a model of random weights that terminates its JSON answers."""
 
     def loaded(**options: int) -> Deciders:
         file = write_tiny_gguf(tmp_path / "random.gguf", seed=6, terse=True)
@@ -53,7 +53,7 @@ async def test_the_second_turn_evaluates_little(load: Load, notebook: Notebook, 
 
 
 def evaluated_tokens(packet: CognitionPacket) -> int:
-    """Return how many prompt tokens of the turn were evaluated."""
+    """Return the number of prompt tokens that the turn evaluated."""
     return sum(usage.input_tokens - usage.cached_tokens for usage in packet.metrics.token_usage.values())
 
 

@@ -1,4 +1,4 @@
-"""A message while a question is open is a reply, a correction, a new request, or none of these."""
+"""A message during an open question is a reply, a correction, a new request, or none of these."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -66,7 +66,7 @@ async def test_a_new_request_runs_and_the_question_stays_open(
 
 
 async def test_a_question_is_repeated_once(sessions: Sessions) -> None:
-    """After another request it is repeated, and later only shown again before it is answered."""
+    """The question is repeated after another request. Later, it is shown again only before it is answered."""
     asked = (await outcome_of_message(sessions, WRITE, "Read plan.txt", as_message=False))[-1]
     assert isinstance(asked, Asked)
     shown = str(asked.question["question_id"])

@@ -1,4 +1,4 @@
-"""A session that the first commit with packet version 16 stored can be opened, with its question."""
+"""A session and its question, stored by the first commit with packet version 16, can be opened."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from packetgate.state.transitions import ToolExecutionStatus as Status
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """Settings with the old database, on the day on which its question was asked."""
+    """Settings with the old database, on the day of its question."""
     monkeypatch.setattr(sections, "now", lambda: datetime(2026, 11, 27, 18, tzinfo=UTC))
     restore_old_session(tmp_path / "home")
     return Settings(home=tmp_path / "home", root=tmp_path, config=None, mcp_config=None)

@@ -29,7 +29,7 @@ ANN, BEN, NAMELESS = (TurnRequest(origin="discord", person=person) for person in
 
 
 async def run(notebook: Notebook, journal: MemoryJournal, by: TurnRequest, word: str = "") -> dict[str, Any] | str:
-    """Request a note; return the question about it, which `word` answers, or the status of its call."""
+    """Request a note; return the question, which `word` answers, or the status of the call."""
     write = scripted(call("notebook.write_note", name="a", text="avocado"))
     async with session(write, notebook, preferences=RULES, journal=journal, allow_write_tools=True) as talk:
         last = (await talk.events(Say("Write avocado to a", by)))[-1]

@@ -36,7 +36,7 @@ def test_a_conversation_and_a_question_survive_the_process(cli: CommandLine, pos
     assert (cli.folder / "new.txt").read_text() == "seven"
     status, packet = run("ask", "Hello", "--json")
     assert status == 0
-    assert "The gate opens at seven." in packet  # kept in the ledger
+    assert "The gate opens at seven." in packet  # stored in the ledger
     assert not (cli.home / "packetgate.db").exists()
 
 
@@ -97,7 +97,7 @@ async def test_a_process_uses_few_connections_and_replaces_broken_ones(postgres:
 
 
 async def test_a_turn_locks_its_session_again_after_its_connection_breaks(postgres: str) -> None:
-    """The turn gets the lock again even if it does not use the database in between."""
+    """The turn reacquires the lock even if it does not use the database in the meantime."""
     settings = Settings(database_url=postgres)
     kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'packetgate-leases'"
     async with open_leases(settings) as ours, ours.hold("a"):

@@ -1,4 +1,4 @@
-"""Tool output changes neither the palette nor the need for approval; its fields keep their origin."""
+"""Tool output changes neither the palette nor the need for approval, and its fields keep their origin."""
 
 import json
 from typing import Any
@@ -48,7 +48,7 @@ INJECTIONS = {
 
 
 async def after_reading(text: str) -> dict[str, Any]:
-    """Run a turn that reads a note with this text, and whose selector obeys the text; return the outcome."""
+    """Run a turn that reads a note with this text and whose selector obeys the text; return the outcome."""
     notebook = Notebook(a=text, b="bread")
     async with session(scripted(READ, OBEYED), notebook, allow_write_tools=True) as talk:
         packet = (await talk.ask(REQUEST)).packet

@@ -1,4 +1,4 @@
-"""Answers in a front end: tool output is rendered as code, and nothing loads or links elsewhere."""
+"""Answers in a front end: tool output is rendered as code, and no content loads from or links to other sites."""
 
 from markdown_it import MarkdownIt
 from support.graphs import run_once, session
@@ -17,7 +17,7 @@ GFM = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]
 
 
 def loaded(markdown: str) -> list[str]:
-    """Return the parts of a rendered text that load something, and its HTML and links."""
+    """Return the parts of a rendered text that load resources, and its HTML and links."""
     tokens = [inner for token in GFM.parse(markdown) for inner in (token, *(token.children or ()))]
     return [token.type for token in tokens if token.type in {"image", "link_open", "html_inline", "html_block"}]
 

@@ -1,4 +1,4 @@
-"""Each reply and each typed message to a question has its outcome; an unreadable reply repeats the question."""
+"""Each reply and typed message to a question has its outcome. An unreadable reply repeats the question."""
 
 import pytest
 from support.graphs import session
@@ -56,7 +56,7 @@ async def test_the_settings_of_the_asking_run_apply_to_the_reply(notebook: Noteb
 @pytest.mark.parametrize("meant", ["", "0123"])
 @pytest.mark.parametrize("turn", [Reply, lambda words, question_id: Say(words, question_id=question_id)])
 async def test_an_answer_to_another_question_is_not_used(notebook: Notebook, turn, meant: str):
-    """The answer is for an earlier question, or no question was shown."""
+    """The answer is for an earlier question, or the user saw no question."""
     async with session(scripted(WRITE), notebook, allow_write_tools=True) as talk:
         first = await talk.ask(ASK)
         (again,) = await talk.events(turn("yes", meant))

@@ -43,7 +43,7 @@ async def test_the_answer_becomes_the_users_own_words(notebook: Notebook, reply:
 
 
 async def test_a_tool_off_the_palette_is_not_run_but_joins_it(notebook: Notebook):
-    """The palette contains one tool. The first call of the other tool puts it on the palette; the second runs."""
+    """The palette contains one tool. The first call to the other tool adds it to the palette; the second call runs."""
     read = call("notebook.read_note", name="a")
     deciders = scripted(read, read)
     packet = await run_once(deciders, "Send a letter", notebook, palette_size=1)
@@ -95,7 +95,7 @@ async def test_a_described_tool_joins_the_palette(notebook: Notebook):
 
 
 async def test_a_reply_may_narrow_the_tools_of_the_run_that_asked():
-    """The other settings of that run still apply, but tools that are forbidden now do not run."""
+    """The other settings of that run still apply, but tools that are now forbidden do not run."""
     notebook = Notebook()
     write = call("notebook.write_note", name="a", text="x")
     async with session(scripted(write), notebook, allow_write_tools=True) as talk:

@@ -1,4 +1,4 @@
-"""Invalid input to a server is refused in one line that names the field, and changes nothing."""
+"""A server refuses invalid input in one line that names the field, and changes nothing."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Data that a server gives LangGraph Studio: forms, drawing, streams, and the packet in a thread's state."""
+"""Data that a server gives LangGraph Studio: forms, the graph drawing, streams, and the packet in a thread's state."""
 
 from typing import Any
 

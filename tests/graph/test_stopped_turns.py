@@ -1,4 +1,4 @@
-"""Turns stopped at any point can be continued, and block no other process."""
+"""A turn stopped at any point can be continued, and blocks no other process."""
 
 import asyncio
 import random
@@ -21,7 +21,7 @@ STOPS = 40
 
 
 def begin(database: Path) -> None:
-    """Start a write as another process would, without finishing it."""
+    """Begin a write like another process, and roll the write back."""
     with closing(sqlite3.connect(database, timeout=20)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         connection.rollback()

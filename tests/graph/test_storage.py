@@ -1,4 +1,4 @@
-"""Storage of sessions: restored, private to its owner, shared by processes, and errors if it is unusable."""
+"""Storage of sessions: restored, private to its owner, shared by processes, with errors if unusable."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ from packetgate.ranking.store import USES_NAMESPACE
 from packetgate.state.errors import ConfigError
 
 PAGE = 4096
-"""Bytes of SQLite's pages."""
+"""Size of SQLite's pages in bytes."""
 
 
 def fails(cli: CommandLine, **variables: str) -> str:
@@ -43,7 +43,7 @@ def test_sessions_restore_without_warnings(cli: CommandLine, strict: str) -> Non
     hello = cli.start("ask", "Hello", "--session", "s", "--json", LANGGRAPH_STRICT_MSGPACK=strict)
     ends = [(outcome.status, outcome.err) for outcome in (asked, waiting, denied, hello)]
     assert ends == [(0, ""), (3, ""), (0, ""), (0, "")]
-    assert "The gate opens at seven." in hello.out  # kept in the ledger
+    assert "The gate opens at seven." in hello.out  # stored in the ledger
 
 
 @pytest.mark.parametrize("content", [b"this is no database\n" * 100, b"SQLite format 3\0" + b"\xff" * 4096])

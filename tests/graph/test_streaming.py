@@ -38,7 +38,7 @@ Answering = Callable[[str], Awaitable[BaseChatModel]]
 
 
 def by_model(chat: BaseChatModel, *, fallback: bool = False) -> Deciders:
-    """Return deciders of which only the answer uses the model."""
+    """Return deciders in which only the answer uses the model."""
     model = Model(chat)
 
     async def source() -> Model:
@@ -94,7 +94,7 @@ async def test_streaming_does_not_change_the_turn(answering: Answering):
 
 @pytest.fixture
 def deciding(scripted_chat: BaseChatModel) -> Deciders:
-    """Return deciders of one model that selects and answers."""
+    """Return deciders with one model, which selects and answers."""
     model = Model(scripted_chat)
 
     async def source() -> Model:

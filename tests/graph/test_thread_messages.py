@@ -1,4 +1,4 @@
-"""Messages of a question: while it is open, an AI message with the tool calls is last; tool messages close it."""
+"""While a question is open, an AI message with its tool calls comes last. Tool messages close the question."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ RAN = "The user approved the call, and it ran."
 
 
 def are_valid_messages(messages: Sequence[AnyMessage]) -> bool:
-    """Return whether a tool message follows each tool call, as providers require, except at the end."""
+    """Return whether a tool message follows each tool call except at the end, as providers require."""
     open_ids: list[str] = []
     for message in messages:
         if isinstance(message, ToolMessage):

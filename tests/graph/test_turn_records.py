@@ -1,4 +1,4 @@
-"""A turn teaches its executed calls after the answer; a failing store loses only these lessons."""
+"""After the answer, the ranking learns the executed calls of a turn. A failing store loses only these calls."""
 
 import asyncio
 import logging

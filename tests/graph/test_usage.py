@@ -1,4 +1,4 @@
-"""The journal's calls that a person decided."""
+"""Calls in the journal that a person decided."""
 
 from pathlib import Path
 

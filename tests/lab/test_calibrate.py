@@ -1,4 +1,4 @@
-"""`packetgate calibrate`: recorded answers change which calls run without a question."""
+"""`packetgate calibrate`: recorded answers determine which calls run without a question."""
 
 import asyncio
 import json

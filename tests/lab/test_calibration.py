@@ -1,4 +1,4 @@
-"""Calibration curves from users' answers, and the answers that they are fitted on."""
+"""Calibration curves from users' answers, and the answers that the curves fit."""
 
 from random import Random
 
@@ -12,7 +12,7 @@ KIND = "reflex, rule"
 
 
 def answers(truth: float, count: int = 400) -> list[AnsweredCall]:
-    """Answers about reviews with confidences of 0.3 to 0.95, which are right `truth` times as often as they claim."""
+    """Answers about reviews with confidences of 0.3 to 0.95 that are right `truth` times as often as they claim."""
     chance = Random(7)
     scores = [chance.choice([0.3, 0.5, 0.6, 0.8, 0.95]) for _ in range(count)]
     return [AnsweredCall(KIND, score, chance.random() < score * truth) for score in scores]

@@ -1,4 +1,4 @@
-"""The cases of the evaluation of models: each case can be passed, and is judged by its calls."""
+"""The cases for the evaluation of models: each case can be passed, and is graded by its calls."""
 
 from collections.abc import Iterator
 from itertools import zip_longest

@@ -32,7 +32,7 @@ def model_digest(monkeypatch: pytest.MonkeyPatch, model: str, url: str) -> str:
 
 
 def on_record(cli: CommandLine, name: str, *, but: int = 0) -> None:
-    """Store results of all but some cases: a model with high confidence in wrong calls."""
+    """Store the results of a model with high confidence in wrong calls, except for some cases."""
     kinds = [curve_name("model", source) for source in ConfidenceSource]
 
     async def record() -> None:

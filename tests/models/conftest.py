@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No endpoint, key or proxy of the machine reaches a test."""
+    """Hides the machine's endpoints, keys and proxies from tests."""
     for who in ("OPENAI", "PACKETGATE_LITE", "PACKETGATE_PRIME"):
         for what in ("BASE_URL", "API_BASE", "API_KEY"):
             monkeypatch.delenv(f"{who}_{what}", raising=False)
@@ -19,7 +19,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def plain_attention(llama_cpp_installed: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Switch off flash attention: it adds in half precision, so that its rounding depends on the batch."""
+    """Disables flash attention, which adds in half precision, so that its rounding depends on the batch."""
     import llama_cpp
 
     params = llama_cpp.llama_context_default_params

@@ -1,4 +1,4 @@
-"""JSON objects and calls of the known model families are read completely or not at all."""
+"""JSON objects and calls of the known model families are parsed completely or not at all."""
 
 import json
 from typing import Any
@@ -62,7 +62,7 @@ CASES: list[tuple[str, str, dict[str, Any] | None]] = [
     ("nested too deeply", '{"a":' * 100_000, None),
     ("many unclosed thoughts", "<think>" * 100_000 + '{"b": 2}', None),
 ]
-"""A model's text by name, and the object in it; None if it contains no answer."""
+"""Maps each name to a model's text and the object in it; None if the text contains no answer."""
 
 
 def decoded(text: str) -> dict[str, Any] | None:
@@ -76,7 +76,7 @@ def test_the_last_json_object_is_decoded():
 
 
 def test_a_truncated_object_is_not_another_object():
-    """Wherever a text breaks off, its object is read completely or not at all."""
+    """Wherever a text breaks off, its object is parsed completely or not at all."""
     text = json.dumps(CALL)
     assert all(decoded(text[:end]) is None for end in range(len(text)))
 
@@ -136,12 +136,12 @@ GARBAGE = ["{", "[{", '"', '{"', "{/*}", '{\\"</think>', '{"</think>', "<think>"
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", GARBAGE)
 def test_garbage_is_read_in_linear_time(unit: str):
-    """With quadratic time, this would take hours."""
+    """In quadratic time, this would take hours."""
     assert not calls_in(unit * (1_000_000 // len(unit)))
 
 
 def called(text: str) -> Calls | None:
-    """Return the calls in a text; None if no call can be read."""
+    """Return the calls in a text; None if no call can be parsed."""
     return [(one.name, one.arguments) for one in calls_in(text)] or None
 
 
@@ -161,10 +161,10 @@ def test_a_call_is_read_between_all_marks():
 
 
 def test_a_truncated_call_is_not_another_call():
-    """Wherever a text breaks off, its first calls are read completely or not at all."""
+    """Wherever a text breaks off, its first calls are parsed completely or not at all."""
     for output in OUTPUTS:
         if "</think>" in output.text and "<think>" not in output.text:
-            continue  # only the end of the thought shows that the beginning is a thought
+            continue  # only the end of the thought identifies its beginning
         for end in range(0, len(output.text), 3):
             calls = called(output.text[:end]) or []
             assert calls == output.calls[: len(calls)], output.id

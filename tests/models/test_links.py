@@ -1,4 +1,4 @@
-"""Links in an answer: in a real renderer, only addresses that the user named become links or images."""
+"""In a real renderer, only addresses that the user named become links or images in an answer."""
 
 import random
 import re
@@ -58,7 +58,7 @@ def live(markdown: str) -> list[str]:
 
 
 def in_pieces(text: str, seed: int) -> str:
-    """Return the shown text if a text arrives in pieces."""
+    """Return the displayed text if a text arrives in chunks."""
     dice, links, shown, at = random.Random(seed), LinkFilter(ASKED), "", 0
     while at < len(text):
         end = at + dice.randint(1, 7)

@@ -1,4 +1,4 @@
-"""Options of models: their places, their precedence, and the errors about unknown options."""
+"""Options of models: their sources, their precedence, and the errors about unknown options."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Markup is removed while the text arrives, for any pieces; other text is shown at once."""
+"""Markup is removed while the text arrives in any chunks. Other text is shown immediately."""
 
 import re
 from itertools import accumulate
@@ -58,7 +58,7 @@ LEAKS = {
     "A<<think></think>tool_call>{}</tool_call>B": ("AB", 2),
     'A `code` <think>x</think><tool_call>{"text": "```\\n`"}</tool_call> and `<think>`': ("A `code`  and `<think>`", 2),
 }
-"""Texts with leaked markup, each with the remaining text and the number of removed pieces."""
+"""Texts with leaked markup, each with the remaining text and the number of removed parts."""
 
 PLAIN = [
     "The tokens <|user|> and <|assistant|> mark turns.",
@@ -100,15 +100,15 @@ PLAIN = [
     'The tag "<tool_call>" opens a call, and </tool_call> ends it.',
     *("[" * 100_000, '```json\n{"a" ```' * 6000),
 ]
-"""Texts that must stay."""
+"""Texts that must stay unchanged."""
 
 TEXTS = [text for text in (*LEAKS, *PLAIN) if len(text) < 200]
 ORPHANS = {text for text in TEXTS if re.fullmatch(r"[^<]*</think>.*\S.*", text)}
-"""Texts whose first half is recognised as a thought only at its end."""
+"""Texts whose first half is recognised as a thought only at the end of that half."""
 
 
 def shown(markup: MarkupFilter, *pieces: str) -> list[str]:
-    """Return the complete shown text after each piece, and at the end."""
+    """Return the complete displayed text after each chunk and at the end."""
     return list(accumulate([*map(markup.feed, pieces), markup.close()]))
 
 
@@ -157,7 +157,7 @@ def test_shown_text_is_never_taken_back():
     for text in TEXTS:
         markup = MarkupFilter()
         clean, steps = strip_markup(text).text, shown(markup, *text)
-        if text in ORPHANS:  # a thought without a beginning is shown, but its mark is not
+        if text in ORPHANS:  # a thought without a beginning is shown without its mark
             assert "think" not in steps[-1]
             assert steps[-1].endswith(markup.text)
             assert markup.text == LEAKS[text][0]

@@ -1,4 +1,4 @@
-"""Thoughts before an answer never shorten the answer, whatever their length and place."""
+"""Thoughts before an answer never truncate the answer, whatever their length and place."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The probabilities of words and calls from their tokens: every way to cut an answer, and known probabilities."""
+"""The probabilities of words and calls, from their tokens: every tokenisation of an answer, and known probabilities."""
 
 import json
 import math

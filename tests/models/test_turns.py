@@ -1,4 +1,4 @@
-"""A turn asks an absent endpoint only once, and the errors of its requests can be collected."""
+"""A turn calls an absent endpoint only once, and the errors of its requests can be collected."""
 
 import asyncio
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from packetgate.state.errors import DecisionError, NotAskedError
 
 @dataclass(frozen=True)
 class Case:
-    """A server's reply, the error message, and whether a turn asks the server again."""
+    """A server's reply, the error message, and whether a turn calls the server again."""
 
     name: str
     reply: Reply

@@ -1,4 +1,4 @@
-"""A packet names the first tools of a large catalogue, and counts all."""
+"""A packet names the first tools of a large catalogue, and counts all tools."""
 
 import pytest
 from langgraph.runtime import Runtime

@@ -1,4 +1,4 @@
-"""Results in the packet: a data field, a sketch, a ledger entry and a reflection for each call, with any status."""
+"""Results in the packet: a data field, a sketch, a ledger entry and a reflection for each call of any status."""
 
 import pytest
 from langgraph.runtime import Runtime
@@ -44,7 +44,7 @@ async def test_a_result_is_a_data_field_a_sketch_and_a_ledger_entry():
 
 @pytest.mark.parametrize("status", [one for one in S if one is not S.EXECUTED])
 async def test_only_executed_calls_count_as_successful(status: ToolExecutionStatus):
-    """A successful result, such as the result of a dry run, does not count without the status executed."""
+    """A successful result without the status executed, such as that of a dry run, does not count."""
     for call in (
         done("files.read_file", status, path="a"),
         with_error(done("files.read_file", status, path="a"), "boom"),

@@ -1,4 +1,4 @@
-"""Opening a packet: refused input, settings, pictures, and changes of an interrupted turn."""
+"""Opening a packet: refused input, settings, images, and changes of an interrupted turn."""
 
 import dataclasses
 from typing import Any

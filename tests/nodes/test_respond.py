@@ -1,4 +1,4 @@
-"""Results below an answer."""
+"""Results that appear below an answer."""
 
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import HumanMessage

@@ -1,4 +1,4 @@
-"""Selecting with tools as their server listed them at its last start."""
+"""Selection uses tools as their server listed them at its last start."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -42,7 +42,7 @@ def hub(folder: Path, may_start: asyncio.Event, annotations: dict[str, bool]) ->
 
 
 async def list_closed(folder: Path) -> None:
-    """Let the server list its closed tool, which the folder remembers."""
+    """Let the server list its closed tool, which the folder stores."""
     started = asyncio.Event()
     started.set()
     async with hub(folder, started, CLOSED) as first:
@@ -74,7 +74,7 @@ async def test_a_tool_that_its_started_server_defines_otherwise_is_selected_agai
 
 
 async def test_the_first_catalogue_of_a_process_waits_for_the_server_of_a_call(tmp_path: Path) -> None:
-    """As after a restart, when the first that happens is the answer to a question."""
+    """This happens after a restart if the first event is the answer to a question."""
     await list_closed(tmp_path)
     late = asyncio.Event()
     async with hub(tmp_path, late, {**CLOSED, "openWorldHint": True}) as toolbox:

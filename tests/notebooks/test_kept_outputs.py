@@ -1,4 +1,4 @@
-"""The stored outputs of the notebooks, which readers see without running them."""
+"""The stored outputs of the notebooks, which readers see without running the notebooks."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every template is used, and every use gives exactly its fields."""
+"""Every template is used, and every use passes exactly the template's fields."""
 
 import ast
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ def fields_of(name: str) -> set[str]:
 
 
 def uses() -> Iterator[tuple[str, str, set[str]]]:
-    """Yield the place, the template and the fields of each call of `render` in the product."""
+    """Yield the place, the template and the fields of each call to `render` in Packetgate."""
     for room in ("models", "tools", "deciders", "nodes", "graph", "connectors"):
         for file in sorted((PACKAGE / room).rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

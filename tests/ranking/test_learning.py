@@ -1,4 +1,4 @@
-"""Confirmed calls teach the ranking of their user and context, and become weaker with time."""
+"""The ranking learns confirmed calls for their user and context. Their effect decreases with time."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""A message changes the argument whose kind and wording fit; where two fit equally, none."""
+"""A message changes the argument whose kind and wording fit. If two arguments fit equally, it changes none."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Without a model, a call is made only if it accounts for the whole request."""
+"""Without a model, `reflex` makes a call only if the call accounts for the whole request."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which tools are judged, and which are excluded, for a request."""
+"""The tools that are judged, and the tools that are excluded, for a request."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ NOW = datetime(2026, 1, 15, 9, tzinfo=UTC)
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record the tools that the judge is asked about."""
+    """Record the tools that reach the judge."""
     names: list[str] = []
 
     def noting(request: str, specs: Sequence[ToolSpec]) -> list[float]:

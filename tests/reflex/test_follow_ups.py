@@ -1,4 +1,4 @@
-"""Follow-up requests are completed from the session."""
+"""`reflex` completes follow-up requests from the session."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""How a request is split into steps."""
+"""A request is split into steps."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A message while a question for a value is open is the value, a new request, or neither."""
+"""While a question for a value is open, a message is the value, a new request, or neither."""
 
 import pytest
 from support.packets import packet, tool

@@ -111,12 +111,12 @@ async def test_the_users_correction_replaces_the_argument():
 
 
 async def test_a_tool_named_by_the_user_need_not_be_on_the_palette():
-    """A tool that the request names is selected even if it is not on the palette, which then widens."""
+    """A tool that the request names is selected even outside the palette, which is then widened."""
     given = packet("Delete a.txt", catalogue=Catalogue([FILES["files.search_files"]]))
     assert made(await select(given)) == [("files.delete_file", {"path": "a.txt"})]
 
 
 async def test_a_requested_change_selects_no_tool_for_another_action():
-    """No tool renames files, and a tool that reads or deletes is no replacement."""
+    """No tool renames files, and a tool that reads or deletes files is no replacement."""
     selection = await select(packet("Rename a.txt"))
     assert (selection.action, selection.calls) == ("none", ())

@@ -1,4 +1,4 @@
-"""Reading what is learned and shipped: missing or broken, it is one clear error that names the file."""
+"""If a shipped file of learned weights is missing or broken, one clear error names the file."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ def test_missing_or_broken_weights_raise_one_error(read: Callable[[Path], Any], 
 
 
 def test_a_session_starts_no_thread_that_reports_its_use():
-    """ONNX Runtime does not report in CI, so the process must not know of it."""
+    """ONNX Runtime does not report in CI, so the process must not see that it runs in CI."""
     program = (
         "import os, numpy\n"
         "from packetgate.reflex.meaning.encoder import WEIGHTS\n"

@@ -1,4 +1,4 @@
-"""A packet in a notebook: its data is only ever text."""
+"""A packet in a notebook: its data appears only as text."""
 
 from html.parser import HTMLParser
 

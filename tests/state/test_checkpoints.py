@@ -33,7 +33,7 @@ INPUT = TurnInput(messages=[HumanMessage("hi", id="1")], request=REQUEST)
 
 
 def examples(kind: type) -> list[Any]:
-    """Return every value of an enum; of a section, those in the full packet."""
+    """Return every value of an enum; for a section, the values in the full packet."""
     if issubclass(kind, Enum):
         return list(kind)
     return [part for part in (*inside(full_packet()), REQUEST, INPUT) if type(part) is kind]
@@ -64,7 +64,7 @@ def test_every_type_in_a_packet_is_listed():
         for part in inside(full_packet())
         if type(part).__module__.startswith("packetgate.state.")
     }
-    within = {("packetgate.state.context", "RoutingContext")}  # restored by its section
+    within = {("packetgate.state.context", "RoutingContext")}  # its section restores it
     assert ours - {("packetgate.state.packet", "CognitionPacket")} - within <= set(checkpoint_types())
 
 

@@ -1,4 +1,4 @@
-"""Every error has a code, and the documentation has every code; requests that are refused."""
+"""Every error has a code, the documentation lists every code, and invalid requests are refused."""
 
 import re
 from pathlib import Path

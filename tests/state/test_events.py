@@ -1,4 +1,4 @@
-"""Events of stages are plain data that older and newer readers understand."""
+"""Events of stages are plain data that older and newer readers can parse."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Packets in the GAIA format: reading, writing, and no loss between both."""
+"""Packets in the GAIA format: reading, writing, and lossless round trips."""
 
 import json
 from typing import Any

@@ -44,7 +44,7 @@ def test_a_packet_survives_json(packet: CognitionPacket):
 
 
 def with_unknown_fields(value: Any) -> Any:
-    """Return JSON with a field of a newer version in the packet and in each of its sections, settings and calls."""
+    """Return JSON in which the packet and each of its sections, settings and calls have a field of a newer version."""
     written = {**value, "colour": "red"}
     for name in ("header", "context", "governance", "tool_routing"):
         written[name] = {**value[name], "colour": ["red"]}

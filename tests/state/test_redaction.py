@@ -11,7 +11,7 @@ VALUE = "zebra-crossing/77"
 
 @dataclass(frozen=True)
 class Case:
-    """A text, the part that must be removed, and a part that must be left."""
+    """A text, a part that must be removed, and a part that must remain."""
 
     text: str
     hidden: str

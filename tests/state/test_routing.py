@@ -1,4 +1,4 @@
-"""Fields that the routing computes, and the calls of earlier turns that a session keeps."""
+"""The computed fields of the routing, and the calls of earlier turns that a session keeps."""
 
 from collections.abc import Sequence
 

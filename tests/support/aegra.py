@@ -1,4 +1,4 @@
-"""Run Aegra, a LangGraph-API server on PostgreSQL and Redis, in a separate environment as docs/scaling.md describes."""
+"""Run Aegra, a LangGraph-API server on PostgreSQL and Redis, in a separate environment, as in docs/scaling.md."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from support.programs import require
 CHECKOUT = Path(__file__).parents[2]
 WANTED = "aegra-api==0.11.*"
 START_TIMEOUT_S = 300
-SOON = {  # waiting for a server that died ends after seconds instead of a minute
+SOON = {  # limits the wait for a dead server to seconds instead of a minute
     "LEASE_DURATION_SECONDS": "6",
     "HEARTBEAT_INTERVAL_SECONDS": "1",
     "REAPER_INTERVAL_SECONDS": "1",
@@ -46,7 +46,7 @@ def _runs(python: str) -> bool:
 
 
 def install_aegra(folder: Path) -> Path:
-    """Create an environment with Aegra and this checkout with uv; return its Python."""
+    """Create an environment with Aegra and this checkout by `uv`; return its Python."""
     uv, python = require("uv"), folder / "venv/bin/python"
     pinned = ["--constraints", str(CHECKOUT / "constraints.txt"), "--python", str(python)]
     for command in (

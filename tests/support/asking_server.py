@@ -1,4 +1,4 @@
-"""A server that asks in the middle of its calls, in the way of each protocol. As a script, it uses standard input."""
+"""A server that asks questions during its calls, in the form of each protocol. As a script, it uses standard input."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ LOGIN = "https://login.example/now"
 
 
 class Title(BaseModel):
-    """What `ask_in_session` asks for."""
+    """The form of `ask_in_session`."""
 
     title: str
 
@@ -25,7 +25,7 @@ def asking_server(name: str = "desk") -> FastMCP[Any]:
     server: FastMCP[Any] = FastMCP(name)
 
     async def answer_of(ctx: Context, question: Any, form: Any = mcp_types.ElicitResult) -> Any:
-        """Return the client's answer as text; in a protocol without requests of a server, the result that asks."""
+        """Return the client's answer as text; if the protocol has no server requests, return the result that asks."""
         assert ctx.request_context is not None
         if ctx.request_context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             related = ServerMessageMetadata(related_request_id=ctx.request_id)

@@ -1,4 +1,4 @@
-"""A service that several machines use, each through its own MCP server; it logs every action."""
+"""A service that several machines use, each through its own MCP server. It logs every action."""
 
 from collections import Counter
 from pathlib import Path
@@ -37,6 +37,6 @@ class Hotel(Folder):
         return sum(what == "booked" and room in {None, of} for what, of, _ in self.log)
 
     def in_calls(self, process: int, since: str = "begun") -> int:
-        """Return the number of unfinished calls of a process, or of those that reached a step."""
+        """Return the number of unfinished calls of a process, or of those that have reached a step."""
         done = Counter(what for what, _, asker in self.log if asker == str(process))
         return done[since] - done["ended"]

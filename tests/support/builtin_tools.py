@@ -1,4 +1,4 @@
-"""The names of the built-in tools by risk, as docs/servers.md lists them."""
+"""The names of the built-in tools by risk, as listed in docs/servers.md."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A clock as a server process with slow tools, which tests observe and release through its folder."""
+"""A clock as a server process with slow tools. Tests observe and release calls through its folder."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ class Clock(Folder):
         return self.lines("stopped")
 
     def begin(self) -> None:
-        """Delete the files; slow calls do not end."""
+        """Delete the files, so that slow calls do not end."""
         for name in ("begun", "stopped", "may_strike"):
             (self / name).unlink(missing_ok=True)
 

@@ -30,7 +30,7 @@ class CommandLine:
         return {**kept, "PATH": path, "PACKETGATE_HOME": str(self.home), "COLUMNS": "120"}
 
     def run(self, *args: str, given: bytes = b"", stdout: int | None = None, **variables: str) -> "Outcome":
-        """Run a command to its end in a forked process.
+        """Run a command in a forked process until it exits.
 
         Args:
             given: its standard input.
@@ -57,7 +57,7 @@ class CommandLine:
         return fork_server().start(args, self.folder, self.environment | variables, streams, terminal=terminal)
 
     def start(self, *args: str, given: bytes = b"", **variables: str) -> "Outcome":
-        """Run a command in a new process instead of a forked one, for tests of the start-up."""
+        """Run a command in a new process instead of a forked one, for tests of start-up."""
         command = [str(COMMAND), *args]
         environment = self.environment | variables
         done = subprocess.run(
@@ -68,7 +68,7 @@ class CommandLine:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended."""
+    """The exit status and output of a command."""
 
     status: int
     out: str

@@ -21,7 +21,7 @@ def confirming_preferences(preferences: Preferences | None = None) -> Preference
 
 
 def confirmed(spec: ToolSpec) -> ToolSpec:
-    """Return the tool; a tool that looks like a read becomes a read."""
+    """Return the tool, as a read if it looks like a read."""
     if not spec.is_unconfirmed_read:
         return spec
     return replace(

@@ -1,4 +1,4 @@
-"""A server for the protocol's conformance suite, and a wrapper that removes the prefix that the proxy adds to names."""
+"""A server for the protocol's conformance suite, and a wrapper that removes the proxy's prefix from names."""
 
 import asyncio
 import base64
@@ -54,7 +54,7 @@ def conformance_server() -> FastMCP[Any]:
 
 
 def _add_tools(server: FastMCP[Any]) -> None:
-    """Add tools with content of each kind, and one that reports progress."""
+    """Add tools with content of each kind, and a tool that reports progress."""
 
     @server.tool(name="test_simple_text")
     def text() -> str:

@@ -1,4 +1,4 @@
-"""An MCP server whose tools connect to given addresses, through the proxy or around it."""
+"""An MCP server whose tools connect to given addresses, through the proxy or directly."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A server process that counts its actions, and turns whose processes are killed during its calls."""
+"""A server process that counts its actions, and turns whose processes are killed during calls."""
 
 import asyncio
 import os
@@ -73,11 +73,11 @@ class Hotel(Folder):
         return {key for what, of, key in self.log if (what, of) == ("booked", room)}
 
     def hold(self, where: str) -> None:
-        """Hold every call before its effect, or after it."""
+        """Hold every call before or after its effect."""
         (self / f"hold-{where}").touch()
 
     def release(self) -> None:
-        """Hold no more calls."""
+        """Stop holding calls."""
         for hold in self.path.glob("hold-*"):
             hold.unlink()
 
@@ -106,7 +106,7 @@ async def killed(hotel: Hotel, *processes: BaseProcess) -> None:
 
 
 async def killed_in_call(hotel: Hotel, room: str, where: str, *processes: BaseProcess) -> None:
-    """Kill the processes once a call of one of them has stopped at the breakpoint."""
+    """Kill the processes as soon as a call of any process has stopped at the breakpoint."""
     await until(lambda: hotel.counted(room)[f"held-{where}"] > 0 or not any(one.is_alive() for one in processes))
     await killed(hotel, *processes)
     assert hotel.counted(room)[f"held-{where}"] == 1, "exactly one process has the call"
@@ -132,11 +132,11 @@ class End:
 
     finished: Finished
     doubts: int
-    """Number of questions whether to repeat a call that may have run."""
+    """Number of questions about repeating a call that may have run."""
 
 
 async def finished(settings: Settings, session: str, hotel: Hotel, room: str, text: str) -> End:
-    """Continue a turn as a user who checks the room before approving a repeated booking."""
+    """Continue a turn like a user who checks the room before approving a repeated booking."""
     doubts = 0
     async with open_sessions(settings) as sessions:
         while True:
@@ -161,7 +161,7 @@ FINISHED, ASKED, REFUSED = 0, 3, 4
 
 
 async def race(settings: Settings, session: str, *values: str) -> list[int]:
-    """Answer the session's question with each value at once, in a process each; return their exit statuses."""
+    """Answer the session's question with all values concurrently, each in a process; return the exit statuses."""
     together = forking().Barrier(len(values))
     started = [forking().Process(target=_answer, args=(settings, session, value, together)) for value in values]
     for process in started:

@@ -1,6 +1,6 @@
 """Print the decisions of the encoder, the judge and the reader of values for short requests, as JSON.
 
-`test_processors.py` runs it natively and emulated. An emulated request takes seconds, so it imports only what it needs.
+`test_processors.py` runs it natively and emulated. An emulated request takes seconds, so the imports are minimal.
 """
 
 import json
@@ -27,7 +27,7 @@ SERVES = 0.5
 
 
 def catalogue() -> Ranking:
-    """Return a ranking of a few tools with short texts: reading tools takes longest on an emulated processor."""
+    """Return a ranking of a few tools with short texts, because an emulated processor reads tools slowly."""
     return Ranking(spec(name) for name in TOOLS)
 
 
@@ -47,7 +47,7 @@ def requests(many: int) -> list[str]:
 
 
 def decided(request: str, ranking: Ranking) -> list[Any]:
-    """Return the best-ranked tool, whether the judge accepts it, and its arguments; all None without a tool."""
+    """Return the best-ranked tool, whether the judge accepts the tool, and its arguments; all None without a tool."""
     ranked = ranking.rank(request, 2)
     if not ranked:
         return [None, None, None]

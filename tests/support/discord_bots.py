@@ -35,21 +35,21 @@ class Workshop:
         return Settings(root=self.folder, home=self.home, config=config if config.exists() else None)
 
     def configure(self, config: dict[str, Any]) -> None:
-        """Write the table `[discord]`, below what other tables the file has."""
+        """Write the table `[discord]` below the other tables of the file."""
         file = self.folder / "packetgate.toml"
         others = file.read_text().partition("[discord]")[0] if file.exists() else ""
         file.write_text(others + "[discord]\n" + as_toml(config).decode())
 
     @asynccontextmanager
     async def bot(self, config: dict[str, Any], sessions: Sessions | None = None) -> AsyncIterator[PacketBot]:
-        """Run a bot; without sessions, with the built-in tools and no model."""
+        """Run a bot; without `sessions`, it has the built-in tools and no model."""
         self.configure(config)
         if sessions is None:
             async with open_sessions(self.settings, channel="Discord bot") as opened, self.bot(config, opened) as bot:
                 yield bot
             return
         async with PacketBot(sessions, self.settings, load_discord_config(self.settings.config)) as bot:
-            bot._connection.guild_ready_timeout = 0.0  # there is one server, which is available at once
+            bot._connection.guild_ready_timeout = 0.0  # the only server is available immediately
             running = asyncio.create_task(bot.start(TOKEN))
             running.add_done_callback(lambda _: self.discord.tell())
             await self.discord.until(lambda: self.discord.gateway.is_connected or running.done())

@@ -56,7 +56,7 @@ class Gateway:
                 await self._identify(connection, sent["d"])
             if sent["op"] in {IDENTIFY, PRESENCE}:
                 presence = sent["d"] if sent["op"] == PRESENCE else sent["d"].get("presence") or {}
-                shown = presence.get("activities") or filter(None, [presence.get("game")])  # the client's older name
+                shown = presence.get("activities") or filter(None, [presence.get("game")])  # the name in older clients
                 self.status = next((str(one["state"]) for one in shown), "")
             self._told()
         if self._connection is connection:

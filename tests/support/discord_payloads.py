@@ -82,7 +82,7 @@ def guild() -> Payload:
 
 
 def message(author: int, where: int, content: str, **more: Any) -> Payload:
-    """Return a message; `mentions` are numbers of users, `to` is the message that it replies to."""
+    """Return a message that mentions the user ids `mentions` and replies to the message `to`."""
     mentions = [user(one) for one in more.pop("mentions", ())]
     to: Payload | None = more.pop("to", None)
     reply: Payload = {}
@@ -119,7 +119,7 @@ def file(url: str, name: str, size: int, kind: str | None = None) -> Payload:
 
 
 def interaction(who: int, where: int, kind: int, data: Payload, on: Payload | None = None) -> Payload:
-    """Return an interaction: 2 is a command, 3 a button's press, 5 a form; `on` is the message that it is about."""
+    """Return an interaction with the message `on`: 2 is a command, 3 a button press, 5 a form."""
     number = new_id()
     by = {"user": user(who)} if where in DIRECT else {"member": {**member(who), "permissions": "0"}}
     place = {} if where in DIRECT else {"guild_id": str(GUILD), "guild": {"id": str(GUILD)}}

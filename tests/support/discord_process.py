@@ -24,13 +24,13 @@ DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL({gateway!r})
 
 
 async def refused(cli: CommandLine, discord: DiscordStandIn, folder: Path, **variables: str) -> Outcome:
-    """Run a command that ends by itself; `folder` must be new."""
+    """Run a command that exits by itself; `folder` must be new."""
     return await asyncio.to_thread(cli.run, "discord", **{**_pointed(discord, folder), **variables})
 
 
 @asynccontextmanager
 async def running(cli: CommandLine, discord: DiscordStandIn, folder: Path, **variables: str) -> AsyncIterator[Process]:
-    """Run the command until the end of the block, and check that it ends without an error."""
+    """Run the command until the end of the block, and check that it exits without an error."""
     environment = {**cli.environment, **_pointed(discord, folder), **variables}
     process = await asyncio.create_subprocess_exec(
         str(COMMAND), "discord", cwd=cli.folder, env=environment, stdout=PIPE, stderr=PIPE

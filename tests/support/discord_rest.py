@@ -16,7 +16,7 @@ TOKEN = "stand-in.token"
 PATIENCE_S = 30
 API = "/api/v10"
 UPDATE = 7
-"""The answer to an interaction that changes its message."""
+"""The answer to an interaction that changes the message."""
 
 
 @dataclass(frozen=True)

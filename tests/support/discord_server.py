@@ -64,7 +64,7 @@ class DiscordStandIn(RestInterface):
         return await self.interact(who, int(on["channel_id"]), 3, data, on)
 
     async def complete(self, who: int, where: int, name: str, typed: str) -> list[str]:
-        """Type the first characters of a command's option; return the completions."""
+        """Type the first characters of a command option; return the completions."""
         option = {"name": "name", "type": 3, "value": typed, "focused": True}
         answer = await self.interact(who, where, 4, {"id": new_id(), "name": name, "type": 1, "options": [option]})
         return [choice["value"] for choice in answer["data"]["choices"]]

@@ -101,7 +101,7 @@ def _as_in(cli: CommandLine, variables: dict[str, str]) -> Iterator[None]:
 
 @asynccontextmanager
 async def started(cli: CommandLine, *args: str, **variables: str) -> AsyncIterator[Started]:
-    """Run the command on a free port until the end of the block, for tests of the process itself."""
+    """Run the command on a free port until the end of the block, to test the process itself."""
     log = cli.folder.with_name(f"log-{new_id()}")
     with log.open("wb") as file:
         process = await asyncio.create_subprocess_exec(

@@ -34,7 +34,7 @@ def sources_for(request_text: str, *calls: ToolCall) -> SourceTexts:
 
 
 def reasons(request_text: str, spec: ToolSpec, /, *calls: ToolCall, **params: Any) -> str:
-    """Return why arguments of a call are flagged; empty if none is."""
+    """Return the reasons why arguments of a call are flagged; empty if none is flagged."""
     origins = origins_of(params, spec, sources_for(request_text, *calls))
     return "; ".join(origin.why for origin in origins.values() if origin.is_flagged)
 

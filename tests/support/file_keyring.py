@@ -1,4 +1,4 @@
-"""A backend of `keyring` that stores its entries in files, and can be locked."""
+"""A lockable backend of `keyring` that stores its entries in files."""
 
 from pathlib import Path
 

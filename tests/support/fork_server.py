@@ -1,7 +1,7 @@
-"""A process that has imported Packetgate, and forks for every command to save the imports.
+"""A process that imports Packetgate once, and forks for every command to save the imports.
 
 A forked process has its own arguments, folder, environment, standard streams, terminal, signals and exit status. Python
-and the imported packages read the fork server's environment when they start. A command that depends on this needs
+and the imported packages read only the fork server's environment, when it starts. Commands for which this matters need
 `cli.start`.
 """
 
@@ -35,7 +35,7 @@ class Forked:
         self._report = report
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end, and return the exit status; it is negative after a signal."""
+        """Wait for the exit, and return the exit status, which is negative after a signal."""
         if self.returncode is None:
             if not select.select([self._report], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(str(COMMAND), timeout or 0)
@@ -44,7 +44,7 @@ class Forked:
         return self.returncode
 
     def kill(self) -> None:
-        """Kill the command if it runs, and wait until it has ended."""
+        """Kill the command if it runs, and wait until it has exited."""
         if self.returncode is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -52,7 +52,7 @@ class Forked:
 
 
 class ForkServer:
-    """The fork server of a test process; it ends with that process."""
+    """The fork server of a test process, which exits with that process."""
 
     def __init__(self) -> None:
         self._socket, its = socket.socketpair()
@@ -65,7 +65,7 @@ class ForkServer:
     def start(
         self, args: Sequence[str], folder: Path, environment: Mapping[str, str], streams: Streams, *, terminal: bool
     ) -> Forked:
-        """Start `packetgate` on three streams; on a terminal it leads its session."""
+        """Start `packetgate` on three streams; on a terminal, as the leader of its session."""
         request = {"args": list(args), "folder": str(folder), "environment": dict(environment), "terminal": terminal}
         payload = json.dumps(request).encode()
         reading, writing = os.pipe()

@@ -1,4 +1,4 @@
-"""The process of `fork_server.py`: given its socket and the path of the command, it forks for each request."""
+"""The process of `fork_server.py`, which gets its socket and the path of the command, and forks for each request."""
 
 import gc
 import json
@@ -20,7 +20,7 @@ aiosqlite anyio._backends._asyncio fastmcp.server.context griffe langgraph.store
 
 
 def preload() -> None:
-    """Import every module of Packetgate except the server's graph, and the modules that functions import."""
+    """Import every module of Packetgate except the server's graph, and all modules that functions import."""
     os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"  # the command also sets it before its imports
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # no threads before a fork
     for module in walk_packages(packetgate.__path__, "packetgate."):
@@ -57,7 +57,7 @@ def _load_weights() -> None:
 
 
 def serve(channel: socket.socket) -> None:
-    """Fork for each request until the other end is closed; return in the forked process, which runs the command."""
+    """Fork for each request until the peer closes the socket; return in the forked process, which runs the command."""
     while True:
         length, handed, _, _ = socket.recv_fds(channel, 8, 4)
         if not length:
@@ -105,7 +105,7 @@ def _become(request: dict[str, Any], *streams: int) -> None:
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
     sys.argv[1:] = request["args"]
-    if path := os.environ.get("PYTHONPATH"):  # a command that is not forked reads it too
+    if path := os.environ.get("PYTHONPATH"):  # a command that is not forked also reads PYTHONPATH
         sys.path[1:1] = path.split(os.pathsep)
         with suppress(ModuleNotFoundError):
             import_module("sitecustomize")
@@ -116,7 +116,7 @@ if __name__ == "__main__":
     sys.argv[0] = sys.argv[2]
     sys.path[0] = str(Path(sys.argv[0]).parent)
     preload()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for the intermediate processes
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the intermediate processes
     serve(channel)
     from packetgate.connectors.command_line import main
 

@@ -1,4 +1,4 @@
-"""A packet in which every field of every section has a value that is not the default."""
+"""A packet in which no field of any section has its default value."""
 
 import re
 import types
@@ -21,7 +21,7 @@ PATTERNED = ("kept:00ff", "image/png", "0f" * 32)
 
 
 def full_packet(text: str = TEXT) -> CognitionPacket:
-    """Return the packet; `text` is in every field that accepts any text."""
+    """Return the packet, with `text` in every field that accepts any text."""
     fields = vars(_filled(CognitionPacket, text)) | {
         "messages": [HumanMessage("write it", id="m1"), AIMessage("Done.", id="m2")]
     }
@@ -29,7 +29,7 @@ def full_packet(text: str = TEXT) -> CognitionPacket:
 
 
 def inside(value: Any) -> Iterator[Any]:
-    """Yield a value and everything in it, depth first."""
+    """Yield a value and all nested values, depth first."""
     yield value
     if isinstance(value, BaseModel):
         inner: Any = (getattr(value, name) for name in type(value).model_fields)

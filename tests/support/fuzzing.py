@@ -55,12 +55,12 @@ def _mutated_once(draw: st.DrawFn, value: Any) -> Any:
 
 
 def as_json(value: Any) -> bytes:
-    """Return JSON, also of text that is not valid Unicode."""
+    """Return JSON, even for text that is not valid Unicode."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def as_toml(table: Any) -> bytes:
-    """Return TOML with a line for each key; values that TOML cannot express are JSON, which is invalid there."""
+    """Return TOML with a line for each key. Values that TOML cannot express appear as JSON, which is invalid TOML."""
     lines = (
         [f"{_toml_text(key)} = {_toml(value)}" for key, value in table.items()]
         if isinstance(table, dict)

@@ -33,7 +33,7 @@ def write_tiny_gguf(
 
     Without `answer`, the model writes random printable text that depends on the prompt and rarely ends. With `answer`,
     it writes exactly this text at temperature 0, and almost always at low temperatures. A `terse` model tends to end
-    its answers and, in JSON, its strings. Each of the `phrases` is one token, so that prompts that repeat it are short.
+    its answers and its JSON strings. Each of the `phrases` is one token, which keeps prompts with repetitions short.
     """
     pieces = _cut(answer or "")
     tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581", *ROLES]
@@ -67,7 +67,7 @@ def write_gguf(
     tokenizer: str = "llama",
     scores: Sequence[int] = (),
 ) -> Path:
-    """Write a model of one block; `add` adds the rest of the metadata."""
+    """Write a model with one block; `add` adds the remaining metadata."""
     tokens, kinds = zip(*vocabulary, strict=True)
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_context_length(context)
@@ -120,7 +120,7 @@ def _weights(tokens: list[str], pieces: list[str], seed: int, *, terse: bool) ->
     if terse:
         output[tokens.index("<0x22>"), 0] = 13
         output[tokens.index("</s>"), 0] = 14
-    if pieces:  # each token of the answer makes the next token far more likely than any random token
+    if pieces:  # each token of the answer makes the next far more likely than any random token
         chain = [tokens.index("<|assistant|>"), *range(len(tokens) - len(pieces), len(tokens)), tokens.index("</s>")]
         for slot, (token, following) in enumerate(pairwise(chain), start=RANDOM.stop):
             embedding[token, slot] = 100

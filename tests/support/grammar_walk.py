@@ -30,7 +30,7 @@ def call_of(parameters: Schema) -> CallForm:
 
 
 class RandomWriter:
-    """Chooses allowed tokens at random; closing tokens are somewhat more likely."""
+    """Chooses allowed tokens at random, with a slight preference for closing tokens."""
 
     def __init__(self, weights: LlamaWeights) -> None:
         self.grammars = Grammars(weights)

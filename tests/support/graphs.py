@@ -43,7 +43,7 @@ class Session:
         return [event async for event in run_turn(Sessions(self.graph), turn, self.name, self.context)]
 
     async def say(self, text: str, **context: Any) -> CognitionPacket:
-        """Run a turn to its answer, with other settings if given."""
+        """Run a turn to its answer, optionally with other settings."""
         self.context = self.context.model_copy(update=context)
         return _finished(await self.events(Say(text)))
 
@@ -75,7 +75,7 @@ class Session:
         return [entry.step for entry in (await self.packet()).reasoning.reflection_log]
 
     async def stream(self, text: str = "Hello") -> "Streamed":
-        """Run a turn, and return three of LangGraph's streams, which a front end reads at once."""
+        """Run a turn, and return three of LangGraph's streams, which a front end reads concurrently."""
         given, modes = TurnInput(messages=[HumanMessage(text)]), ["messages", "custom", "updates"]
         events = self.graph.astream(given, self.config, context=self.context, stream_mode=modes)
         seen = [(mode, event) async for mode, event in events]
@@ -92,7 +92,7 @@ class Streamed:
     """The stream content of a turn."""
 
     messages: list[AIMessage]
-    """One chunk each, in order of arrival."""
+    """The chunks in order of arrival."""
     modes: list[str]
     packet: CognitionPacket
 
@@ -121,7 +121,7 @@ async def session(
     store: BaseStore | None = None,
     **context: Any,
 ) -> AsyncIterator[Session]:
-    """Open a session on the graph; `context` are fields of `RoutingContext`. With a store, it learns from turns."""
+    """Open a session on the graph. `context` contains fields of `RoutingContext`. With a store, the session learns."""
     saver = checkpointer or InMemorySaver(serde=PacketSerializer())
     async with McpHub(
         [_connection(server) for server in servers], preferences=confirming_preferences(preferences)
@@ -141,7 +141,7 @@ async def run_once(deciders: Deciders, text: str, *servers: Notebook | Server, *
 
 
 def stages(events: list[TurnEvent]) -> list[str]:
-    """Return the stages that decided something, in order."""
+    """Return the stages that made a decision, in order."""
     return [one.step for event in events if isinstance(event, StageFinished) for one in event.decisions]
 
 

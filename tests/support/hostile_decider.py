@@ -23,9 +23,9 @@ from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.checks.checking import CheckedCall
 
 SECRET = "canary-5309"
-"""The text of every file outside the root: output with this text shows that such a file was read."""
+"""The text of every file outside the root. Output with this text shows that a tool read such a file."""
 MARKER = "shell-was-here"
-"""The file that only a shell creates from the arguments given to programs."""
+"""The file that appears only if a shell interprets the arguments of programs."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class HostileDecider:
         return Review(reviews=tuple(judged), confidence=1.0, decided_by="model")
 
     def wanted(self, packet: CognitionPacket, catalogue: Catalogue, *, disguised: bool) -> SelectedCall:
-        """Return a call, sometimes under another name, of a tool that is not offered, or marked as checked."""
+        """Return a call, sometimes under another name, to a tool that is not offered, or marked as checked."""
         offered = [entry.tool_name for entry in packet.context.palette if entry.tool_name in catalogue]
         offered += ["ai.execute", "ai.write"] * 2 if {"ai.execute", "ai.write"} <= {*offered} else []
         name = true_name = self.rng.choice([*catalogue] if disguised or not offered else offered)

@@ -33,7 +33,7 @@ def tool(name: Any, description: Any = "Get something.", schema: Any = None, **m
 
 
 def parameters(*names: str, **about: Any) -> dict[str, Any]:
-    """Return a schema of texts with these names."""
+    """Return a schema of string parameters with these names."""
     return {"type": "object", "properties": {name: {"type": "string", **about} for name in names}}
 
 
@@ -58,7 +58,7 @@ UNFIT = {
 
 
 def hidden(tools: list[Any]) -> Answer:
-    """Answer as a server with these tools."""
+    """Answer like a server with these tools."""
     return lambda method, _params: {"tools": tools} if method == "tools/list" else text("ran")
 
 
@@ -81,7 +81,7 @@ def many(method: str, _params: dict[str, Any]) -> Any:
 
 
 def babbling(method: str, _params: dict[str, Any]) -> Any:
-    """Print a banner, JSON that is no message, and a secret between the messages, on both outputs."""
+    """Print a banner, JSON that is not a message, and a secret between the messages, on both outputs."""
     for line in ("Welcome! {", '{"level": "info"}', f"key {SECRET}", "caf\u00e9"):
         sys.stdout.write(f"{line}\n")
         sys.stderr.write(f"error {line}\n")
@@ -109,7 +109,7 @@ def flooding(method: str, _params: dict[str, Any]) -> Any:
 
 
 def hesitating() -> Answer:
-    """Answer as a server that, once `get_more` was called, lists its tools only when `get_on` was called."""
+    """Answer like a server that, after a call of `get_more`, lists its tools only after a call of `get_on`."""
     waiting: list[Any] = []
     asked: list[str] = []
 

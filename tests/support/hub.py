@@ -1,4 +1,4 @@
-"""A stand-in of the Hugging Face hub with one file, which a second host serves, as the hub's storage does."""
+"""A stand-in for the Hugging Face hub with one file, which a second host serves, like the hub's storage."""
 
 import hashlib
 import re
@@ -21,9 +21,9 @@ class Hub:
     name: str = "owner/repo/model.gguf"
     endpoint: str = ""
     etag: str = ""
-    """The checksum that the hub states; by default the right one."""
+    """The checksum that the hub states; by default the right checksum."""
     size: int = 0
-    """The size that the hub states; by default the right one."""
+    """The size that the hub states; by default the right size."""
     cut: int | None = None
     """Number of bytes after which the storage closes the connection; later requests fail."""
     requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)

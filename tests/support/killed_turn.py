@@ -13,7 +13,7 @@ from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 
 EVENTS = ["updates", "checkpoints"]
-"""The counted events: each stage's changes, and each checkpoint. The process dies between two events."""
+"""The counted events: the changes of each stage, and each checkpoint. The process dies between two events."""
 
 
 @dataclass(frozen=True)

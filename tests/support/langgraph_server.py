@@ -42,7 +42,7 @@ class LangGraphServer:
 
     @property
     def clock(self) -> Clock:
-        """The MCP server behind it; its process must end with the server."""
+        """The MCP server behind it, whose process must exit with the server."""
         return Clock(self.log_file.parent)
 
     def talk(self, conversation: Callable[[LangGraphClient], Awaitable[T]]) -> T:
@@ -65,7 +65,7 @@ class LangGraphServer:
 
 @contextmanager
 def serve_langgraph(folder: Path, **environment: str) -> Iterator[LangGraphServer]:
-    """Run `packetgate studio` with its data below `folder` until the end of the block; its children must end too."""
+    """Run `packetgate studio` with its data below `folder` until the end of the block; its children must also exit."""
     (root := folder / "root").mkdir()
     with _serve([str(COMMAND), "studio"], folder, root, folder, **environment) as server:
         yield server
@@ -75,7 +75,7 @@ def serve_langgraph(folder: Path, **environment: str) -> Iterator[LangGraphServe
 def serve_own_app(folder: Path) -> Iterator[LangGraphServer]:
     """Start `langgraph dev` with the built wheel in `folder`, which has a `langgraph.json`.
 
-    The log and the installed wheel are kept in its parent folder.
+    The parent folder stores the log and the installed wheel.
     """
     command = [str(COMMAND.with_name("langgraph")), "dev", "--no-browser", "--no-reload"]
     path = f"{COMMAND.parent}{os.pathsep}{os.environ['PATH']}"
@@ -112,7 +112,7 @@ def _serve(command: list[str], folder: Path, root: Path, cwd: Path, **environmen
 
 
 def turn_input(text: str) -> dict[str, Any]:
-    """Return a turn's input, as chat front ends send it."""
+    """Return a turn's input in the form of chat front ends."""
     return {"messages": [{"role": "user", "content": text}]}
 
 
@@ -157,7 +157,7 @@ def _wait_until_it_answers(server: LangGraphServer, process: "subprocess.Popen[b
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:
-    """End the server as Ctrl-C does; a child process that is still running is killed, and fails the test."""
+    """Stop the server like Ctrl-C. Kill any child process that is still running, and fail the test."""
     family = [process.pid, *descendants(process.pid)]
     process.send_signal(signal.SIGINT)
     with suppress(subprocess.TimeoutExpired):

@@ -7,7 +7,7 @@ from langchain_core.messages import BaseMessage
 
 
 class ListedModel(FakeListChatModel):
-    """Answers from the list; the answer to a review is not on the list."""
+    """Answers from the list, except to reviews."""
 
     def _call(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> str:
         is_review = messages[-1].text.rstrip().endswith("Is this call right?")

@@ -6,6 +6,6 @@ import sysconfig
 
 
 def program_path() -> str:
-    """Return the path of the program; empty if there is none."""
+    """Return the path of the program; empty if it is missing."""
     own = shutil.which("llama-server", path=sysconfig.get_path("scripts"))
     return os.environ.get("PACKETGATE_LLAMA_SERVER") or own or shutil.which("llama-server") or ""

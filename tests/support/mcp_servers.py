@@ -1,4 +1,4 @@
-"""MCP servers in this process, over HTTP, and as a process that can be slow, silent or killed."""
+"""MCP servers in this process, over HTTP, and as a process that tests can delay, silence or kill."""
 
 import asyncio
 import os
@@ -69,7 +69,7 @@ def in_process(
 async def sandboxed(
     data: Path, *command: str, name: str = "it", patience_s: float = 60.0, **more: Any
 ) -> AsyncIterator[McpHub]:
-    """Open a hub to a server that runs in the sandbox, with `data` as Packetgate's data folder."""
+    """Open a hub to a server in the sandbox, with `data` as Packetgate's data folder."""
     config = ServerConfig(name, {"command": command[0], "args": list(command[1:]), **more})
     connection = new_connection(config, data / "logs", sandbox=SandboxSettings(data=data))
     async with McpHub([connection], patience_s=patience_s) as hub:
@@ -78,7 +78,7 @@ async def sandboxed(
 
 
 class StdioServer(Folder):
-    """A process that runs `stdio_server.py`, seen through its folder. With `waits`, it answers after `let_start`."""
+    """A process of `stdio_server.py`, observed through its folder. With `waits`, it answers after `let_start`."""
 
     def __init__(self, folder: Path, name: str, *, waits: bool = False, **more: Any) -> None:
         super().__init__(folder / name)
@@ -90,7 +90,7 @@ class StdioServer(Folder):
 
     @property
     def pids(self) -> list[int]:
-        """The process ids of every start, oldest first."""
+        """The process ids of all starts, oldest first."""
         return [int(line) for line in self.lines("pids")]
 
     @property
@@ -103,7 +103,7 @@ class StdioServer(Folder):
         (self / "may_start").touch()
 
     async def kill(self) -> None:
-        """Kill the running process and wait until it has ended."""
+        """Kill the running process and wait until it has exited."""
         pid = self.pids[-1]
         os.kill(pid, signal.SIGKILL)
         await until(lambda: not alive(pid))

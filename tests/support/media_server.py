@@ -1,4 +1,4 @@
-"""A stdio server that answers with pictures, sounds and files; some have a wrong type."""
+"""A stdio server that answers with images, sounds and files, some with a wrong type."""
 
 import base64
 import random

@@ -1,4 +1,4 @@
-"""Tool calls as written by models of many families, with the expected calls and visible text."""
+"""Tool calls in the formats of many model families, with the expected calls and visible text."""
 
 import json
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any
 
 Calls = list[tuple[str, dict[str, Any]]]
 NOT_READ: Calls = []
-"""Calls as Python, or without quotes: they are only removed from answers."""
+"""Calls in Python syntax or without quotes, which are only removed from answers."""
 PARIS: Calls = [("get_weather", {"city": "Paris", "days": 2})]
 BOTH: Calls = [*PARIS, ("send_mail", {"to": "ada@example.org", "name": "Ada"})]
 

@@ -19,7 +19,7 @@ class Notebook:
         self.notes = notes or {"a": "apples", "b": "bread", "c": "cheese", "d": "dates"}
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.barrier: asyncio.Barrier | None = None
-        """A barrier: no read answers before all have begun."""
+        """A barrier: no read answers before all reads have begun."""
         self.server: FastMCP[Any] = FastMCP(name)
         for tool in (
             *(self.read_note, self.list_notes, self.write_note, self.save_note, self.check_weather),
@@ -34,7 +34,7 @@ class Notebook:
 
     @property
     def called(self) -> list[str]:
-        """The tools called, in order."""
+        """The called tools, in order."""
         return [name for name, _ in self.calls]
 
     async def read_note(self, name: str) -> str:

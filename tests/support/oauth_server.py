@@ -26,7 +26,7 @@ SCOPES = ["notes", "tasks"]
 
 
 class Provider(InMemoryOAuthProvider):
-    """An authorization server whose parts can misbehave. Refresh tokens rotate."""
+    """An authorization server whose parts can misbehave, with rotating refresh tokens."""
 
     def __init__(self, base_url: str) -> None:
         options = ClientRegistrationOptions(enabled=True, valid_scopes=SCOPES)
@@ -68,7 +68,7 @@ class Provider(InMemoryOAuthProvider):
         return [Route("/.well-known/oauth-authorization-server", metadata), *super().get_routes(mcp_path)]
 
     def expire_access_tokens(self) -> None:
-        """Let every access token end now."""
+        """Let every access token expire now."""
         self.access_tokens.clear()  # an expired token would also delete its refresh token
 
     def _shortened(self, token: Any) -> Any:
@@ -91,7 +91,7 @@ class Guarded:
         return [sent for at, sent in self.received if at == path]
 
     async def browse(self, address: str) -> None:
-        """Open an address as a browser does; no password is needed."""
+        """Open an address like a browser, without a password."""
         await follow(address)
 
 

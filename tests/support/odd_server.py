@@ -1,6 +1,6 @@
-"""An MCP server with protocol errors of real servers, over stdio and streamable HTTP.
+"""An MCP server with the protocol errors of real servers, over stdio and streamable HTTP.
 
-Its tools are named after the fault of their answers; `log` has a line for each call that ran.
+Each tool is named after the fault in its answers. `log` contains a line for each call that ran.
 """
 
 import json
@@ -36,7 +36,7 @@ ANSWERS: dict[str, bytes] = {
 }
 PROGRESS = b'{"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": TOKEN, "progress": N}}'
 REPORTS = 15
-"""Number of progress reports before `reporting` answers; `endless` reports without end."""
+"""Number of progress reports before `reporting` answers; `endless` never stops reporting."""
 REPORT_S = 0.1
 VAST = 100_000_000
 """Size of the answer of `vast` in bytes."""
@@ -88,14 +88,14 @@ class OddHttp:
 
     def __init__(self) -> None:
         self.as_events = False
-        """Whether it answers with a stream of events."""
+        """Whether the server answers with a stream of events."""
         self.ran: list[str] = []
         self.initialized = 0
         self.sessions: set[str] = set()
         self.refusal: tuple[int, str] = (404, "")
-        """Status and body for a session that it does not know; `ID` stands for the request's id."""
+        """Status and body for an unknown session; `ID` stands for the request's id."""
         self.next: list[tuple[int, dict[str, str], str]] = []
-        """Status, headers and body of the next answers to calls, or to other `refused` requests as well."""
+        """Status, headers and body of the next answers to calls, and to other `refused` requests."""
         self.refused = {"tools/call"}
         self.url = ""
 

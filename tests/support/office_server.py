@@ -1,4 +1,4 @@
-"""An office as a server process: mails, contacts, pages. The file `called` in its folder has the calls."""
+"""An office as a server process: mails, contacts, pages. The file `called` in its folder lists the calls."""
 
 from pathlib import Path
 from typing import Any
@@ -30,5 +30,5 @@ server.tool(send_mail)
 
 
 def office_entry(folder: Path) -> dict[str, Any]:
-    """Return the entry of `mcp.json` that starts it."""
+    """Return the entry of `mcp.json` that starts the server."""
     return entry(SERVER, folder)

@@ -1,4 +1,4 @@
-"""The database of a session that packet version 16, the first of this format that stays readable, has stored."""
+"""The database of a session stored with packet version 16, the first version that stays readable."""
 
 import gzip
 import sqlite3
@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 SESSION, READ, WAITING = "old", "f951b07630154e07bf59560e9cbce733", "016604a36bd444b5b5de05a431e56aa3"
-"""The session, and the packets of its turns: one has read a file, one waits for approval of a write."""
+"""The session, and the packets of its two turns: a file read, and a write that waits for approval."""
 JOURNAL_ROWS = 11
 _DUMP = Path(__file__).parent.parent / "graph" / "session_16.sql.gz"
 

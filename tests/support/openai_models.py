@@ -1,4 +1,4 @@
-"""A model at a scripted server, and the features of the requests sent to it."""
+"""A model at a scripted server, and the features of the requests to this model."""
 
 import asyncio
 from typing import Any
@@ -28,7 +28,7 @@ async def model_at(
     seconds: float = 10,
     options: ModelOptions | None = None,
 ) -> OpenAICompatible:
-    """Return a model without knowledge about the server, with this timeout."""
+    """Return a model that knows nothing about the server, with this timeout."""
     endpoint = Endpoint(server.base_url, None, timeout=seconds)
     chat = await asyncio.to_thread(connect, "scripted", endpoint, options)
     return OpenAICompatible(chat, options, is_openai=is_openai)

@@ -22,7 +22,7 @@ CONTEXT = RoutingContext()
 
 
 def tool(name: str, /, *required: str, description: str = "", **parameters: Any) -> ToolSpec:
-    """Return a tool, a confirmed read if it looks like a read; a parameter is a schema or the name of a type."""
+    """Return a tool, as a confirmed read if it looks like a read. A parameter is a schema or the name of a type."""
     server, _, upstream = name.partition(".")
     properties = {key: {"type": kind} if isinstance(kind, str) else kind for key, kind in parameters.items()}
     schema = {"type": "object", "properties": properties, "required": [*required]}
@@ -46,7 +46,7 @@ FILES = Catalogue(
         tool("clock.convert_time", "time", "zone", time="string", zone="string", description="Convert a time."),
     ]
 )
-"""The tools of a small set of servers."""
+"""The tools of a few servers."""
 
 
 class _Shelf:
@@ -63,7 +63,7 @@ class _Shelf:
 
 
 FILES_TOOLBOX: Toolbox = _Shelf()
-"""The same tools, of servers that have started."""
+"""The same tools, from servers that have started."""
 
 
 def done(
@@ -94,7 +94,7 @@ def packet(
     servers: tuple[ServerHealth, ...] = (),
     **routing: Any,
 ) -> CognitionPacket:
-    """Return the packet of a turn that needs tools; its palette is the whole catalogue."""
+    """Return the packet of a turn that needs tools, with the whole catalogue as the palette."""
     entries = tuple(
         PaletteEntry(tool_name=name, detail="full", reason="ranked", risk=spec.risk) for name, spec in catalogue.items()
     )
@@ -113,7 +113,7 @@ def asking(prompt: str) -> CognitionPacket:
 
 
 class Shelf:
-    """A toolbox that only has a catalogue, and counts the reads of the catalogue."""
+    """A toolbox that has only a catalogue, and counts the reads of the catalogue."""
 
     def __init__(self, catalogue: Catalogue = FILES) -> None:
         self.asked = 0

@@ -19,7 +19,7 @@ _COMMAND = re.compile(
     r"(?:[A-Za-z_]+=\S+ )*(?:cd|docker|echo|export|langgraph|make|ollama|packetgate|pip|python|uvicorn|uvx) .*"
 )
 _ENDINGS = {"python": "py", "json": "json"}
-"""Ending of the file that a block of this kind may be."""
+"""Maps each kind of block to the suffix of the file that it may be."""
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,15 @@ class Step:
     """The command, or the content of the file."""
     file: str = ""
     shown: tuple[str, ...] = ()
-    """The lines that the page shows below the command: output, and answers to prompts."""
+    """The lines below the command on the page: output, and answers to prompts."""
     is_inline: bool = False
 
 
 def steps_of(page: Path) -> Iterator[Step]:
     """Yield the steps of a page in order; commands inside sentences come last.
 
-    The paragraph above a block names the file that it is; TOML is `packetgate.toml`. In a block of commands, the lines
-    below `$ COMMAND` are what the terminal shows then.
+    The paragraph above a block names its file; TOML is `packetgate.toml`. In a block of commands, the lines below
+    `$ COMMAND` are the terminal output.
     """
     text, inline = "", dict[str, None]()
     for token in _MARKDOWN.parse(page.read_text()):

@@ -1,4 +1,4 @@
-"""Palettes of real servers' tools, for models with random weights: 1,000 in nightly runs, otherwise 200."""
+"""Palettes of tools from real servers, for models with random weights: 1,000 in nightly runs, otherwise 200."""
 
 import os
 import random
@@ -18,7 +18,7 @@ CATALOGUE = ("toucan_mcp_catalog", "tools.jsonl")
 
 
 def all_tools() -> list[ToolSpec]:
-    """Return our own tools and, if available, real servers' tools: all in nightly runs, otherwise as many as fit."""
+    """Return our own tools and, if available, tools of real servers: all in nightly runs, otherwise as many as fit."""
     rows = [(f"real.{number}", row["input_schema"]) for number, row in enumerate(read_rows(*CATALOGUE))]
     own = [(f"own.{name}", schema) for name, schema in SCHEMAS.items()]
     if not NIGHTLY:
@@ -28,7 +28,7 @@ def all_tools() -> list[ToolSpec]:
 
 
 def palettes() -> Iterator[list[ToolSpec]]:
-    """Yield palettes that contain every tool at least once; our own tools are repeated if there are too few others."""
+    """Yield palettes that contain every tool at least once, and repeat our own tools if there are too few others."""
     tools = all_tools()
     random.Random(0).shuffle(tools)
     size = max(SIZE, -(-len(tools) // PALETTES))

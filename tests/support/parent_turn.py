@@ -1,6 +1,6 @@
-"""A process for one turn of a parent graph with a router, whose sessions are in the current folder.
+"""A process for one turn of a parent graph with a router, which stores its sessions in the current folder.
 
-Its arguments are the thread, the words of the user, and the answers of the model.
+The arguments are the thread, the user message, and the answers of the model.
 """
 
 import sys
@@ -34,12 +34,12 @@ open_page.metadata = {"readOnlyHint": True}
 
 
 async def approve(packet: CognitionPacket, catalogue: Catalogue, settings: RoutingContext) -> Review:
-    """Approve every call, so that only the gate's other checks can stop one."""
+    """Approve every call, so that only the gate's other checks can stop a call."""
     return Review.approving(packet.routing.calls, "approved")
 
 
 def main(thread: str, words: str, *answers: str) -> None:
-    """Print whether the turn asks or answers."""
+    """Print whether the turn asks a question or answers."""
     model = FakeListChatModel(responses=[*answers, "Done."])
     router = create_router(model, [read_diary, open_page], journal="journal.db", deciders={"reviewer": approve})
     parent = StateGraph(MessagesState).add_node("route", router.graph).add_edge(START, "route")

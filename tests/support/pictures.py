@@ -1,4 +1,4 @@
-"""Small pictures, and the pictures and texts of requests to a model."""
+"""Small images, and the images and texts of requests to a model."""
 
 import base64
 import struct
@@ -8,11 +8,11 @@ from typing import Any
 from support.scripted_openai import ScriptedOpenAI
 
 NO_TOOL = '{"needs_tool": false, "user_intent": "it", "access": "read", "action": "none", "confidence": 0.9}'
-"""A model's answer at the intent or the selection stage if no tool is needed."""
+"""A model's answer at the intent or selection stage if no tool is needed."""
 
 
 def png(shade: int = 0) -> bytes:
-    """Return a picture of one shade of grey."""
+    """Return an image in one shade of grey."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -34,7 +34,7 @@ def parts(server: ScriptedOpenAI, number: int = -1) -> list[dict[str, Any]]:
 
 
 def shown(server: ScriptedOpenAI, number: int = -1) -> list[bytes]:
-    """Return the pictures of a request."""
+    """Return the images of a request."""
     urls = [one["image_url"]["url"] for one in parts(server, number) if one["type"] == "image_url"]
     return [base64.b64decode(url.partition(",")[2]) for url in urls]
 

@@ -23,7 +23,7 @@ server = PlainServer("plain")
 def entry(server: str | Path, *args: str | Path, **more: Any) -> dict[str, Any]:
     """Return the entry of `mcp.json` that starts a script, or code that offers tools of a `server`.
 
-    The first argument is the `folder` that the code has.
+    The first argument becomes the variable `folder` of the code.
     """
     start = [str(server)] if isinstance(server, Path) else ["-c", f"{PRELUDE}{server}\nserver.run()\n"]
     return {"command": sys.executable, "sandbox": "off", "args": [*start, *map(str, args)], "trusted": True, **more}
@@ -50,7 +50,7 @@ class Folder:
             file.write(f"{line}\n")
 
     def lines(self, name: str) -> list[str]:
-        """Return the lines of a file; none without it."""
+        """Return the lines of a file; none if the file is missing."""
         file = self / name
         return file.read_text().splitlines() if file.exists() else []
 
@@ -61,8 +61,8 @@ class Folder:
 
 
 class PlainServer:
-    """Offers coroutine functions as tools. They take strings, and return text or the parts of an answer. An `OSError`
-    becomes the tool's error, and a cancelled call cancels its function.
+    """Offers coroutine functions as tools. The functions take strings, and return text or the parts of an answer. An
+    `OSError` becomes the tool's error, and a cancelled call cancels its function.
     """
 
     def __init__(self, name: str) -> None:
@@ -88,7 +88,7 @@ class PlainServer:
         return self.tool(function, readOnlyHint=True)
 
     def run(self) -> None:
-        """Serve until standard input ends; calls that still run are aborted."""
+        """Serve until standard input ends, then abort running calls."""
         asyncio.run(self._serve())
 
     async def _serve(self) -> None:

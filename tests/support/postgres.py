@@ -15,7 +15,7 @@ USER = "postgres"
 
 @contextmanager
 def serve_postgres() -> Iterator[str]:
-    """Start a server and yield its URL; without PostgreSQL, skip, but fail in CI."""
+    """Start a server and yield its URL. Without PostgreSQL, skip, but fail in CI."""
     binaries = _binaries()
     with tempfile.TemporaryDirectory(
         prefix="pg-"

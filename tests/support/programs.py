@@ -11,7 +11,7 @@ import pytest
 
 
 def require(program: str) -> str:
-    """Return the path of a program; without it, skip, but fail in CI."""
+    """Return the path of a program. If it is missing, skip, but fail in CI."""
     beside_python = str(Path(sys.executable).parent)
     found = shutil.which(program, path=beside_python) or shutil.which(program)
     return found or missing(f"this test needs `{program}`, which is not installed")
@@ -25,7 +25,7 @@ def missing(reason: str) -> NoReturn:
 
 
 def descendants(of: int | None = None) -> dict[int, str]:
-    """Return the command line by process id of all running descendants of a process, by default of this process."""
+    """Return the command lines by process id of all running descendants of a process, by default this process."""
     listing = subprocess.run(
         [require("ps"), "-A", "-ww", "-o", "pid=,ppid=,stat=,args="], capture_output=True, text=True, check=True
     )

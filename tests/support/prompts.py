@@ -32,7 +32,7 @@ def system(scripted: ScriptedOpenAI, number: int = -1) -> str:
 
 
 def last(scripted: ScriptedOpenAI, number: int = -1) -> str:
-    """Return the text of a request's last message, which is the user's, without surrounding white space."""
+    """Return the text of a request's last message, a user message, without surrounding white space."""
     role, text = sent(scripted, number)[-1]
     assert role == "user"
     return text.strip()
@@ -52,7 +52,7 @@ def call(tool: str, **params: Any) -> str:
 
 
 def written_call(tool: str, **params: Any) -> str:
-    """Return a call as a model writes it if tools are offered in words."""
+    """Return a call in the form that models use for tools in words."""
     return as_text(json.loads(call(tool, **params)))
 
 

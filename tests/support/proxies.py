@@ -36,11 +36,11 @@ IDE, DESK = TOKENS
 ADD: dict[str, Any] = {"name": "ledger.add_entry", "arguments": {"text": "x"}}
 
 Answer = Callable[[str, list[str]], str | Awaitable[str | None] | None]
-"""Takes a question and the offered answers, and returns an answer; None declines."""
+"""Takes a question and the offered answers, and returns an answer, or None to decline."""
 
 
 def ledger_server(written: list[str], tools: int = 0) -> FastMCP:
-    """Return a server that reads and writes entries, with `tools` more tools that fit no request."""
+    """Return a server that reads and writes entries, with `tools` additional tools that fit no request."""
     server = FastMCP("ledger")
 
     @server.tool
@@ -79,14 +79,14 @@ class _RecordingTool(RawTool):
 
 
 class Offering:
-    """A server whose tools are offered, and replaced, one by one; `ran` lists the executed tools."""
+    """A server that offers and replaces tools one by one; `ran` lists the executed tools."""
 
     def __init__(self, name: str) -> None:
         self.server: FastMCP[Any] = FastMCP(name, on_duplicate="replace")
         self.ran: list[str] = []
 
     def offer(self, name: str, *parameters: str, result: Any = "done", **more: Any) -> None:
-        """Add a tool with required text parameters, or replace the one of the same name."""
+        """Add a tool with required text parameters, or replace the tool of the same name."""
         properties = {parameter: {"type": "string"} for parameter in parameters}
         schema = {"type": "object", "properties": properties, "required": [*parameters]}
         fields = {"name": name, "description": f"{name.replace('_', ' ')}.".capitalize(), "parameters": schema, **more}
@@ -114,7 +114,7 @@ async def gateway_over(
     answer_wait_s: float = 0,
     **switches: bool,
 ) -> AsyncIterator[Gateway]:
-    """Open a gateway to servers of this process."""
+    """Open a gateway to servers in this process."""
     connections = [one if isinstance(one, Connection) else in_process(one) for one in servers]
     patience = {} if patience_s is None else {"patience_s": patience_s}
     settings = Settings(home=home, answer_wait_s=answer_wait_s, **patience)
@@ -157,7 +157,7 @@ class Talk:
     notices: list[str] = field(default_factory=list)
     """The methods of all notifications about lists."""
     asked: list[str] = field(default_factory=list)
-    """The questions that the client was asked."""
+    """The questions that the client received."""
 
     async def names(self) -> set[str]:
         """Return the names on the tool list."""

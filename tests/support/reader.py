@@ -1,4 +1,4 @@
-"""A new user, who does what the pages say: saves files, runs commands at a terminal, and answers its prompts."""
+"""A new user who follows the pages: saves files, runs commands at a terminal, and answers prompts."""
 
 import os
 import re
@@ -23,7 +23,7 @@ from support.terminals import KEYS, printed, terminal
 QUESTION = "[y]es, [n]o, [s]kip, [e]dit, or say something else:"
 CHAT = "you>"
 WORKS = "[\u2800-\u28ff]"
-"""A frame of the spinner, which a running turn shows."""
+"""Matches a frame of the spinner that a running turn shows."""
 PROMPTS = (f"trust, {QUESTION}", QUESTION, CHAT, "[y/N]:")
 WAITS = 3
 """Exit status of a command that waits for an answer."""
@@ -32,23 +32,23 @@ PULLED = "Qwen/Qwen3-4B-GGUF/Qwen3-4B-Q5_K_M.gguf"
 SECRETS = dict.fromkeys(("ANN_TOKEN", "IDE_TOKEN", "TRACKER_TOKEN", "TRACKER_SECRET"), "0123456789abcdef" * 2)
 """Variables that the settings of pages name."""
 NUMBERS = re.compile(r"\b(?:[0-9a-f]{8}(?:[0-9a-f]{4})*|\d[\d:.]*)\b")
-"""Ids, times and measured values, which differ between runs."""
+"""Matches ids, times and measured values, which differ between runs."""
 
 
 @dataclass
 class Reader:
-    """Someone who does what a page says, in `cli.folder`."""
+    """A user who follows a page in `cli.folder`."""
 
     cli: CommandLine
     variables: dict[str, str]
     names: dict[str, str]
-    """What takes the place of a text of the page, such as the path of a model."""
+    """Replacements for texts of the page, such as the path of a model."""
     is_first: bool = False
     transcript: list[str] = field(default_factory=list)
     server: Forked | None = None
 
     def do(self, step: Step) -> None:
-        """Save a file, or run a command and compare what it prints."""
+        """Save a file, or run a command and compare its output."""
         text = step.text
         for written, real in self.names.items():
             text = text.replace(written, real)
@@ -70,7 +70,7 @@ class Reader:
         elif words[1] == "serve" or "--http" in words:
             self._start(words[1:])
             return
-        elif step.is_inline or words[1:] == ["proxy"]:  # nobody types into it
+        elif step.is_inline or words[1:] == ["proxy"]:  # needs no input
             done = self.cli.run(*words[1:], **self.variables)
             out, status = done.out + done.err, done.status
         else:
@@ -84,7 +84,7 @@ class Reader:
             self._compare(step.shown, out)
 
     def close(self) -> None:
-        """End the server that a command started."""
+        """Stop the server that a command started."""
         if self.server:
             os.kill(self.server.pid, signal.SIGTERM)
             assert self.server.wait(30) in {0, 130, 143, -signal.SIGTERM}
@@ -101,7 +101,7 @@ class Reader:
         return done.stdout + done.stderr, done.returncode
 
     def _at_terminal(self, args: list[str], shown: Sequence[str]) -> tuple[str, int]:
-        """Run a command with the answers that are shown after its prompts; compare each part of its output."""
+        """Run a command with the answers that the page shows after its prompts; compare each part of its output."""
         parts, out = [list[str]()], ""
         answers: list[tuple[str, str]] = []
         for line in shown:
@@ -119,7 +119,7 @@ class Reader:
                 out += printed(child) + prompt
                 child.sendline(answer.strip())
                 if prompt == CHAT and answer.strip() != "/quit":
-                    child.expect(WORKS)  # before, the prompt is drawn again
+                    child.expect(WORKS)  # before that, the prompt is drawn again
             if args[0] == "chat" and not answers:
                 child.expect_exact(CHAT)
                 child.send(KEYS["Ctrl-D"])
@@ -139,7 +139,7 @@ class Reader:
             time.sleep(0.1)
 
     def _compare(self, shown: Sequence[str], out: str) -> None:
-        """Compare lines in order and without gaps, except where the page shows `...`."""
+        """Compare lines in order, without gaps except where the page shows `...`."""
         lines = [_plain(line) for line in out.splitlines() if _plain(line)]
         for part in "\n".join(filter(None, map(_plain, shown))).split("..."):
             wanted = part.strip("\n").splitlines()
@@ -159,15 +159,15 @@ def answers(url: str) -> bool:
 
 
 def _plain(line: str) -> str:
-    """Return a line without measured values and white space around it."""
+    """Return a line without measured values and surrounding white space."""
     return " ".join(NUMBERS.sub("#", line).split())
 
 
 @contextmanager
 def new_reader(scratch: Path, tiny_gguf: Path, *, is_first: bool = False) -> Iterator[tuple[Reader, ScriptedOpenAI]]:
-    """Yield someone with an empty folder and home, and the server that stands for Ollama and OpenAI.
+    """Yield a reader with an empty folder and home, and the server that stands in for Ollama and OpenAI.
 
-    Another server stands for the hub of models; it has `PULLED`.
+    Another server stands in for the hub of models, with `PULLED`.
     """
     for folder in (scratch / "work", scratch / "person"):
         folder.mkdir()

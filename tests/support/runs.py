@@ -1,4 +1,4 @@
-"""A pytest plugin that ends processes of a test run with the run, including background processes."""
+"""A pytest plugin that kills the processes of a test run when the run ends, including background processes."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from support import watcher
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start the watcher in the main process of the run."""
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # many processes start: bytecode is compiled once
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # compiles bytecode once for the many processes
     if watcher.MARK not in os.environ:
         os.environ[watcher.MARK] = run = uuid4().hex
         command = [sys.executable, "-S", watcher.__file__, run]

@@ -70,7 +70,7 @@ class ScriptedSelector:
 
 @dataclass
 class IntentWhileSelecting:
-    """Needs a tool while the selector has scripted selections."""
+    """Decides that a tool is needed while the selector has scripted selections."""
 
     selector: ScriptedSelector
     access: Access = Access.MIXED
@@ -95,7 +95,7 @@ def approving(confidence: float, *, approved: bool = True) -> Judge:
 
 @dataclass
 class ScriptedReviewer:
-    """Judges each call by a function; if it returns None, the call is not reviewed."""
+    """Judges each call by a function. If the function returns None, the call gets no review."""
 
     judge: Judge
     seen: list[CognitionPacket] = field(default_factory=list)
@@ -110,7 +110,7 @@ class ScriptedReviewer:
 
 @dataclass
 class ScriptedResponder:
-    """Answers with a text, as a model would."""
+    """Answers with a text, like a model."""
 
     text: str
 

@@ -55,14 +55,14 @@ class ScriptedOpenAI:
     base_url: str
     models: list[str] = field(default_factory=lambda: ["scripted"])
     api_key: str | None = None
-    """The only key accepted; None accepts any."""
+    """The only accepted key; None accepts any key."""
     models_status: int = 200
     """The HTTP status of /v1/models."""
     replies: list[Reply] = field(default_factory=list)
     otherwise: Reply = EXHAUSTED
-    """The answer after the scripted ones."""
+    """The answer after the scripted answers."""
     refuses: dict[str, HttpError] = field(default_factory=dict)
-    """Errors by feature of a request (see `features`); the first that applies replaces the scripted answer."""
+    """Errors by feature of a request (see `features`). The first that applies replaces the scripted answer."""
     requests: list[dict[str, Any]] = field(default_factory=list)
     """The bodies of the requests for chat completions, in order."""
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -75,8 +75,8 @@ class ScriptedOpenAI:
     warm_ups: list[dict[str, Any]] = field(default_factory=list)
     """The bodies of requests that only evaluate a prompt, which are not in `requests`."""
     silent: dict[str, Any] | None = None
-    """The last request that got a selection without a call and without text. If it comes again, it gets the same
-    answer, and is not in `requests`."""
+    """The last request that got a selection without a call and without text. If the same request returns, it gets the
+    same answer and is not in `requests`."""
 
     def script(self, *replies: Reply) -> None:
         """Set the answers to the next chat completions, in order."""
@@ -111,7 +111,7 @@ class ScriptedOpenAI:
         return _response(refusal or self._next(body), body)
 
     def _next(self, body: dict[str, Any]) -> Reply:
-        """Return the next reply; a selection as calls where tools are offered, else as calls in the text."""
+        """Return the next reply, with a selection as native calls if tools are offered, else as calls in the text."""
         reply = self.replies.pop(0) if self.replies else self.otherwise
         if isinstance(reply, Thinks) and (thought := read_selection(reply.text)):
             return replace(reply, text=as_text(thought))
@@ -152,7 +152,7 @@ def serve_scripted_openai(more: Sequence[Route] = ()) -> Iterator[ScriptedOpenAI
     """Run a server on a free loopback port until the end of the block; `more` are additional routes."""
     listener = socket.create_server(
         ("127.0.0.1", 0)
-    )  # the socket listens already, so clients need not wait for uvicorn
+    )  # the socket already listens, so clients need not wait for uvicorn
     scripted = ScriptedOpenAI(f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
     routes = [
         Route("/v1/models", scripted.list_models),
@@ -183,7 +183,7 @@ def free_port() -> int:
 
 
 def features(body: dict[str, Any]) -> set[str]:
-    """Return the features of a request: its keys, `top_logprobs.N`, and `pictures` if it has any.
+    """Return the features of a request: its keys, `top_logprobs.N`, and `pictures` if it contains images.
 
     `schema.KEY` stands for the keys in the tools' schemas: keywords and names of properties.
     """

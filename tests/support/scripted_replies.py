@@ -18,7 +18,7 @@ EVENTS = "text/event-stream"
 
 @dataclass(frozen=True)
 class HttpError:
-    """Answer with this HTTP status. The client is told not to retry unless `retry`."""
+    """Answer with this HTTP status, and unless `retry`, tell the client not to retry."""
 
     status: int
     message: str = "scripted error"
@@ -65,7 +65,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Message:
-    """Answer with an assistant's message of these fields, and with the logprobs of tokens if they are requested."""
+    """Answer with an assistant message of these fields, and with the logprobs of tokens on request."""
 
     fields: Mapping[str, Any]
     finish_reason: str = "stop"
@@ -74,7 +74,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Tokens:
-    """Answer with these tokens, and with their logprobs if they are requested."""
+    """Answer with these tokens, and with their logprobs on request."""
 
     tokens: tuple[Token, ...]
 
@@ -112,7 +112,7 @@ class CutOff:
 
 @dataclass(frozen=True)
 class Stall:
-    """Send this text, if any, then nothing until the client disconnects; with `drip`, white space without end."""
+    """Send this text, if any, then nothing until the client disconnects; with `drip`, send endless white space."""
 
     text: str | None = None
     drip: bool = False
@@ -133,7 +133,7 @@ class Stall:
 
 @dataclass(frozen=True)
 class Thinks:
-    """Think for this many tokens, one word each, and then answer; the requested length may cut off either."""
+    """Think for this many tokens, one word each, and then answer. The requested length may truncate both."""
 
     tokens: int
     text: str
@@ -181,9 +181,9 @@ def read_selection(reply: Reply) -> dict[str, Any] | None:
 
 
 def as_calls(chosen: Mapping[str, Any]) -> Message:
-    """Return a selection as a model's own tool calls, by the names under which tools are offered.
+    """Return a selection as native tool calls, by the names under which tools are offered.
 
-    A selection without a call has no text: the answer is then requested separately.
+    A selection without a call has no text, because the answer is then requested separately.
     """
     match chosen["action"]:
         case "none":
@@ -201,7 +201,7 @@ def as_calls(chosen: Mapping[str, Any]) -> Message:
 
 
 def tool_calls(*calls: tuple[str, str], content: str | None = None, finish_reason: str = "tool_calls") -> Message:
-    """Return an answer with calls; their arguments are texts, as in the protocol."""
+    """Return an answer with calls, whose arguments are strings, as in the protocol."""
     made = [
         {"id": f"call_{at}", "type": "function", "function": {"name": name, "arguments": arguments}}
         for at, (name, arguments) in enumerate(calls)

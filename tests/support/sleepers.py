@@ -9,7 +9,7 @@ KINDS = ("env -i", "setsid", "env -i setsid", "env -i setsid sh -c '(\"$@\" &)' 
 
 
 class Sleepers:
-    """Processes that sleep for a unique time, which identifies them in every namespace."""
+    """Processes that sleep for a unique time, which identifies the processes in every namespace."""
 
     def __init__(self) -> None:
         self._command = ["sleep", f"300.{uuid4().int % 10**12:012}"]
@@ -31,7 +31,7 @@ class Sleepers:
         raise TimeoutError("they were never started")
 
     def end(self) -> bool:
-        """Return whether all processes end by themselves within ten seconds."""
+        """Return whether all processes exit by themselves within ten seconds."""
         for _ in range(500):
             if not self.alive():
                 return True

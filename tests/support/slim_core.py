@@ -1,4 +1,4 @@
-"""Hides the packages of the optional parts: a plug-in of pytest (`-p support.slim_core`), or imported by a program."""
+"""Hides the packages of the optional parts, as a pytest plug-in (`-p support.slim_core`) or as an import."""
 
 import sys
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ OPTIONAL = frozenset({"dateparser", "llama_cpp", "numpy", "onnxruntime", "tokeni
 
 
 class SlimPathFinder(PathFinder):
-    """Finds the installed packages, except these."""
+    """Finds the installed packages, except the hidden ones."""
 
     @classmethod
     def find_spec(cls, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:

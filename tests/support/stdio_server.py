@@ -1,4 +1,4 @@
-"""A server process that can be slow or killed. Its argument is the folder of its files."""
+"""A server process that tests can delay or kill. Its argument is the folder of its files."""
 
 import os
 import sys

@@ -17,7 +17,7 @@ from packetgate.graph.private_files import private_file
 TIMEOUT_S = 90
 KEYS = {"Ctrl-C": "\x03", "Ctrl-D": "\x04", "Tab": "\t", "Up": "\x1b[A"}
 PASTE = ("\x1b[200~", "\x1b[201~")
-"""The marks that a terminal adds around pasted text."""
+"""The marks that a terminal puts around pasted text."""
 
 _STEERING = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\r")
 
@@ -34,7 +34,7 @@ class Terminal(fdpexpect.fdspawn):
         return self._process.wait(TIMEOUT_S)
 
     def terminate(self) -> None:
-        """Send SIGTERM to the command, as a service manager does."""
+        """Send SIGTERM to the command, like a service manager."""
         os.kill(self._process.pid, signal.SIGTERM)
 
     def close(self) -> None:

@@ -34,7 +34,7 @@ def a_tool(
 
 
 def files_catalogue() -> Catalogue:
-    """Return three tools on files: a read, a write, and one that runs commands."""
+    """Return three tools on files: a read, a write, and a tool that runs commands."""
     mode = {"type": "string", "enum": ["create", "append"], "default": "create"}
     return Catalogue(
         [

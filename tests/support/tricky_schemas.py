@@ -1,4 +1,4 @@
-"""Tools whose schemas use every feature of JSON Schema that real servers use, one at a time."""
+"""Tools whose schemas each use one of the JSON Schema features of real servers."""
 
 from typing import Any
 

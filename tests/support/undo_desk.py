@@ -1,4 +1,4 @@
-"""A working folder whose changes are recorded, so that they can be undone; also in processes that are killed."""
+"""A working folder whose recorded changes can be undone, even after a process is killed."""
 
 import asyncio
 import os
@@ -50,7 +50,7 @@ class UndoDesk:
         self.server = builtin_servers(self.root, undo=self.store)["ai"]
 
     def call(self, tool: str, *, call_id: str = "", dry_run: bool = False, **arguments: object) -> ToolResult:
-        """Call a tool of `ai` for real, or as a dry run, with the arguments completed as for every call."""
+        """Call a tool of `ai` for real or as a dry run, with the arguments completed as in every call."""
         resolve = {spec.upstream_name: spec.resolve_arguments for spec in self.server.tool_specs()}[tool]
         with session_results(self.session, call_id or new_id()):
             arguments = resolve(arguments) if resolve else arguments
@@ -80,7 +80,7 @@ class UndoDesk:
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": paths})
 
     def tree(self) -> dict[str, tuple[int, bytes | str | None]]:
-        """Return mode and content of everything below the root."""
+        """Return the mode and content of every path below the root."""
         found: dict[str, tuple[int, bytes | str | None]] = {}
         for path in sorted(self.root.rglob("*")):
             mode, name = stat.S_IMODE(path.lstat().st_mode), str(path.relative_to(self.root))
@@ -90,5 +90,5 @@ class UndoDesk:
 
     @property
     def history(self) -> History:
-        """The recorded changes, as the session sees them."""
+        """The recorded changes that the session sees."""
         return History(self.store.changes(), self.session, str(self.root.resolve()))

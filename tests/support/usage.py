@@ -1,4 +1,4 @@
-"""Past turns as the journal records them."""
+"""Past turns in the form that the journal records."""
 
 import asyncio
 from collections.abc import Iterator

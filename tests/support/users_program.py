@@ -1,4 +1,4 @@
-"""A program of a user's own, which strict type checkers accept. Only its last two calls are wrong."""
+"""A user's program that strict type checkers accept, except for its last two calls."""
 
 from typing import Any
 

@@ -8,11 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 
 MARK = "PYTEST_RUN"
-"""The variable that marks the processes of a run. MCP servers do not get it: they end with their clients."""
+"""The variable that marks the processes of a run. MCP servers do not get it, because they exit with their clients."""
 
 
 def left(run: str) -> list[int]:
-    """Return the ids of the processes that carry a run's mark."""
+    """Return the ids of the processes with a run's mark."""
     mark = f"{MARK}={run}".encode()
     found = []
     for process in Path("/proc").glob("[0-9]*"):

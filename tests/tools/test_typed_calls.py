@@ -1,4 +1,4 @@
-"""Calls as a user types them: names, arguments, errors, and rendered calls that are read back as the same call."""
+"""Calls that a user types: names, arguments, errors, and rendered calls that parse to the same call."""
 
 from typing import Any
 

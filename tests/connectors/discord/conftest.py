@@ -12,7 +12,7 @@ from support.discord_server import DiscordStandIn, serve_discord
 
 @pytest.fixture
 async def discord(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DiscordStandIn]:
-    """A stand-in for Discord that the client connects to."""
+    """A stand-in for Discord, to which the client connects."""
     async with serve_discord() as server:
         monkeypatch.setattr(Route, "BASE", f"{server.url}{API}")
         monkeypatch.setattr(DiscordWebSocket, "DEFAULT_GATEWAY", yarl.URL(f"{server.gateway.url}/gateway"))
@@ -21,7 +21,7 @@ async def discord(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DiscordStand
 
 @pytest.fixture
 def workshop(discord: DiscordStandIn, tmp_path: Path) -> Workshop:
-    """A folder with two files, and everything that a bot needs to run in it."""
+    """A folder with two files and everything that a bot needs."""
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "plan.txt").write_text("The gate opens at seven.\n")

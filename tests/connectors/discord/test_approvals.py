@@ -1,4 +1,4 @@
-"""Calls that need approval: the displayed question, who may press its buttons, and what each button does."""
+"""Calls that need approval: the displayed question, the users who may press its buttons, and the buttons' effects."""
 
 import asyncio
 from datetime import timedelta
@@ -37,7 +37,7 @@ DENIED = "you denied it"
 
 
 async def ask(discord: DiscordStandIn, words: str = WRITE) -> Payload:
-    """Send a request by Ada that needs approval; return the question."""
+    """Send a request from Ada that needs approval; return the question."""
     await discord.say(ADA, LOBBY, words, mentions=[BOT])
     return await discord.question(LOBBY)
 
@@ -47,7 +47,7 @@ def labels(message: Payload) -> list[str]:
 
 
 async def refused(discord: DiscordStandIn, who: int, question: Payload, label: str, reason: str) -> None:
-    """Check that a press is refused, and that only the user sees why."""
+    """Check that the bot refuses a press, and that only the user sees the reason."""
     note = await discord.press(who, question, label)
     assert (note["type"], note["data"]["content"], note["data"]["flags"]) == (NOTE, reason, EPHEMERAL)
 

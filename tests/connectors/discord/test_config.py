@@ -1,4 +1,4 @@
-"""The `[discord]` table: what it allows and forbids, and errors in it."""
+"""The `[discord]` table: the permissions that it grants or denies, and its errors."""
 
 import re
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class Rights:
     id: str
     person: Person
     given: dict[str, Any] | None
-    """The settings that are set; None if the person may not ask."""
+    """The settings in effect; None if the person may not send requests."""
 
 
 OFF = {"allow_write_tools": False, "allow_execute_tools": False}

@@ -1,4 +1,4 @@
-"""Reply chains: which messages belong to a conversation, and whose words they are."""
+"""Reply chains: the messages of a conversation, and their authors."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -37,7 +37,7 @@ class Retelling(ScriptedResponder):
 
 @dataclass(frozen=True)
 class Line:
-    """A message, what it replies to (a line before it, negative: the bot's answer to that line), and the answer."""
+    """A message, the line to which it replies (if negative, to the bot's answer to that line), and the answer."""
 
     who: int
     text: str

@@ -1,4 +1,4 @@
-"""Messages and presses with any content: the bot continues, and logs no error."""
+"""For messages and presses with any content, the bot continues and logs no error."""
 
 import logging
 from typing import Any
@@ -21,7 +21,7 @@ CONFIG = {
 PRESSES = [f"packetgate:{action}:{'0' * 32}:1" for action in ("approve", "reject")]
 
 texts = any_texts.map(lambda text: text.encode(errors="replace").decode())
-"""Discord sends no half of a surrogate pair."""
+"""Discord never sends half a surrogate pair."""
 custom_ids = texts | st.sampled_from([*PRESSES, "packetgate:approve", "packetgate:always:" + "a" * 31 + "٣"])
 messages = st.fixed_dictionaries(
     {"content": texts | st.sampled_from(["Read plan.txt", f"<@{BOT}>", "Write x to y.txt", "never"])},

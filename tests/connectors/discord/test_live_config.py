@@ -1,4 +1,4 @@
-"""A changed `packetgate.toml`: rights, status line and models of a running bot."""
+"""A changed `packetgate.toml` changes the rights, status line and models of a running bot."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def local_models(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatc
 
 
 async def is_ignored(discord: DiscordStandIn, who: int) -> bool:
-    """Whether the bot ignores a request; a command after the request shows that it was read."""
+    """Whether the bot ignores a request. A later command shows that the bot has read the request."""
     before = len(discord.by_bot(LOBBY))
     await discord.say(who, LOBBY, "Read todo.txt", mentions=[BOT])
     await discord.command(ADA, LOBBY, "model")

@@ -1,4 +1,4 @@
-"""Which messages the bot answers, in which session, and what comes with a message and its answer."""
+"""The messages that the bot answers, their sessions, and the attachments of messages and answers."""
 
 import asyncio
 import logging
@@ -216,7 +216,7 @@ async def test_only_pictures_of_their_declared_type_are_uploaded(discord: Discor
 
 
 class FailingResponder(ScriptedResponder):
-    """Raises an error if the request asks for one."""
+    """Raises an error if the request asks for an error."""
 
     async def __call__(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
         if "fail" in packet.content.original_prompt:
@@ -225,7 +225,7 @@ class FailingResponder(ScriptedResponder):
 
 
 def waiting_notebook() -> Notebook:
-    """Return a notebook whose reads wait for the test."""
+    """Return a notebook whose reads wait for a signal of the test."""
     notebook = Notebook()
     notebook.barrier = asyncio.Barrier(2)
     return notebook
@@ -310,7 +310,7 @@ def test_no_message_is_too_long_or_blank_and_nothing_is_lost(lines: list[str], l
     assert all(piece.strip() and len(piece) <= limit for piece in pieces)
     may_be_unclosed = (
         text.count("```") % 2 or "> ```" in lines
-    )  # a block ends with its quote, and the next mark is text
+    )  # a block ends at the end of its quote, and the next mark is text
     assert sum(one.count("```") % 2 for one in pieces) <= may_be_unclosed
     letters = re.compile(r"[`>\s]|python|l+")
     assert letters.sub("", "".join(pieces)) == letters.sub("", text)

@@ -1,4 +1,4 @@
-"""`packetgate discord` as a process: what it refuses, and sessions shared with other machines."""
+"""`packetgate discord` as a process: refused configurations, and sessions shared with other machines."""
 
 import re
 import tomllib
@@ -17,7 +17,7 @@ from packetgate.state.errors import ConfigError
 
 TUTORIAL = (ROOT / "docs" / "tutorials" / "discord.md").read_text()
 ALLOWED = re.findall(r"```toml\n(.*?)```", TUTORIAL, re.DOTALL)[0].replace("123456789012345678", str(ADA))
-"""The file that the tutorial prints, for Ada."""
+"""The file that the tutorial prints, with Ada's id."""
 WRITE = 'Write "hello" to notes.txt'
 
 

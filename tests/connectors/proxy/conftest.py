@@ -4,7 +4,7 @@ from support.proxies import LEGACY, MODERN, Protocol
 
 @pytest.fixture(params=[LEGACY, MODERN])
 def kind(request: pytest.FixtureRequest) -> Protocol:
-    """Each protocol."""
+    """Each of the two protocols."""
     return request.param
 
 

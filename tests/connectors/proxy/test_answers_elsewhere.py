@@ -1,4 +1,4 @@
-"""`packetgate answer` records a decision, and the proxy process that asked runs the call, on its own servers."""
+"""`packetgate answer` records a decision, and the proxy process that asked runs the call on its own servers."""
 
 import asyncio
 import json
@@ -47,14 +47,14 @@ WAITING = 3
 
 @pytest.fixture
 def folder(cli: CommandLine) -> Folder:
-    """The folder of the stateful server, whose writes may end."""
+    """The folder of the stateful server, whose writes complete."""
     configure(cli.folder / "mcp.json", notes=entry(SERVER, cli.folder))
     (cli.folder / "may_end").touch()
     return Folder(cli.folder)
 
 
 class Agent:
-    """A client without elicitation of a proxy process."""
+    """A client of a proxy process, without elicitation."""
 
     def __init__(self, client: Client[Any], progress: list[str]) -> None:
         self._client, self.progress = client, progress
@@ -91,7 +91,7 @@ async def answer(cli: CommandLine, session: str, *reply: str) -> Outcome:
 
 
 async def asked(cli: CommandLine, text: str) -> str:
-    """Show the question of a refusal or progress report, and return its session."""
+    """Show the question in a refusal or progress report, and return its session."""
     (session,) = re.findall(r"answer --session ([\w-]+)", text)
     shown = await answer(cli, session)
     assert shown.status == WAITING, shown.err
@@ -101,7 +101,7 @@ async def asked(cli: CommandLine, text: str) -> str:
 
 
 async def events(cli: CommandLine, *names: str) -> list[str]:
-    """Return the journal's events of these names, except those of reads."""
+    """Return the journal's events with these names, except those of reads."""
     rows = await open_journal(Settings(home=cli.home)).event_entries(*names)
     return [row.entry.event for row in rows if row.entry.detail.get("tool") != "notes.list_lines"]
 
@@ -111,7 +111,7 @@ async def test_an_approved_write_runs_on_the_agents_own_server(cli: CommandLine,
     async with agent(cli, wait_s) as one:
         server, _ = await one.pids()
         text = await one.add()
-        assert one.progress == []  # the first request does not wait: the client may show no progress
+        assert one.progress == []  # the first request does not wait, because the client may not show progress
         if wait_s:
             call = asyncio.create_task(one.add())
             await until(lambda: bool(one.progress))

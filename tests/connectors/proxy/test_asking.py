@@ -1,4 +1,4 @@
-"""The proxy asks about changes in a way that the client supports; each answer counts once."""
+"""The proxy asks about changes in a way that the client supports, and accepts each answer once."""
 
 import asyncio
 import json

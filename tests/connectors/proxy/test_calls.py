@@ -1,4 +1,4 @@
-"""Calls through the proxy: every call passes the pipeline, and its result arrives as the server sent it."""
+"""Every call through the proxy passes the pipeline, and its result arrives unchanged from the server."""
 
 import base64
 import json
@@ -146,7 +146,7 @@ async def _parts_and_links_are_right(talk: Talk) -> None:
     parts = (await talk.client.call_tool_mcp("desk__get_parts", {})).content
     sent = [part.model_dump(by_alias=True, exclude_none=True, mode="json") for part in parts]
     assert sent[0] == PARTS[0]
-    assert sent[1] == {"type": "text", "text": "[image image/png, 500 bytes]", "annotations": USER}  # not stored here
+    assert sent[1] == {"type": "text", "text": "[image image/png, 500 bytes]", "annotations": USER}  # not stored
     assert [part["uri"] for part in sent[2:5]] == ["note://desk/shelf/a", "memo:b", "https://example.com/c"]
     assert (sent[2]["name"], sent[2]["description"], sent[2]["size"]) == ("a", "The note", 3)
     inside = {"uri": "note://desk/shelf/a", "mimeType": "text/plain", "text": "inside"}

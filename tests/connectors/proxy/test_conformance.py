@@ -20,7 +20,7 @@ from packetgate.toolsets.servers.connection import Connection
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 SUITE = ["-y", "-p", "node@22.23.3", "-p", "@modelcontextprotocol/conformance@0.1.16", "conformance", "server"]
-"""The suite with a Node version that has all functions that it uses."""
+"""The suite, with a Node version that has all functions that the suite uses."""
 ALL = "Running all suite (32 scenarios)"
 EXPECTED = """\
 server:
@@ -28,13 +28,13 @@ server:
   - resources-subscribe  # FastMCP has no subscriptions
   - resources-unsubscribe  # as before
 """
-"""Known failures; the suite also fails if one of them passes."""
+"""Known failures. The suite also fails if a known failure passes."""
 
 
 async def test_only_known_scenarios_fail(tmp_path: Path) -> None:
     npx, expected, home = require("npx"), tmp_path / "expected.yaml", tmp_path / "home"
     expected.write_text(EXPECTED)
-    kept = ResultStore(home / "kept")  # the proxy's own
+    kept = ResultStore(home / "kept")  # the proxy's own store
     server = Connection(ServerConfig(NAME, {}), partial(FastMCPTransport, conformance_server()), keep=kept.keep)
     switches = {"allow_write_tools": True, "allow_execute_tools": True}  # the suite cannot answer questions
     async with gateway_over(server, home=home, preferences=rules("allow", f"{NAME}.*"), **switches) as gateway:

@@ -1,4 +1,4 @@
-"""The results that a proxy's client has read limit its later reads, in every session, context and process."""
+"""Results that a client of the proxy has read limit its later reads in every session, context and process."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -44,14 +44,14 @@ def servers(fetched: list[str]) -> list[FastMCP]:
 
 
 class Proxy:
-    """A proxy on a folder; each connection is a new client process."""
+    """A proxy in a folder. Each connection is a new client process."""
 
     def __init__(self, home: Path, kind: Protocol) -> None:
         self.home, self.kind, self.fetched = home, kind, list[str]()
         self.stack = AsyncExitStack()
 
     async def start(self) -> None:
-        """Start the proxy, again after `aclose` of the stack."""
+        """Start the proxy, or restart it after `aclose` of the stack."""
         self.stack = AsyncExitStack()
         gateway = gateway_over(*servers(self.fetched), home=self.home)
         self.gateway = await self.stack.enter_async_context(gateway)
@@ -59,13 +59,13 @@ class Proxy:
         self.url = await self.stack.enter_async_context(served(self.gateway, tokens))
 
     def talking(self, client: str = "one"):
-        """Connect a client that cannot ask."""
+        """Connect a client that cannot ask its user."""
         return talking(self.gateway, self.url, self.kind, token=f"token-of-client-{client}")
 
 
 @pytest.fixture
 async def proxy(tmp_path: Path, kind: Protocol) -> AsyncIterator[Proxy]:
-    """A started proxy."""
+    """A running proxy."""
     proxy = Proxy(tmp_path, kind)
     await proxy.start()
     yield proxy
@@ -126,7 +126,7 @@ async def test_cleared_labels_begin_a_new_conversation(proxy: Proxy) -> None:
         await read_diary(talk)
         assert {*await labels.all()} == {"one"}
         assert await labels.clear("one")
-        proxy.gateway.labels = ClientLabels(open_journal(Settings(home=proxy.home)))  # instead of a minute's wait
+        proxy.gateway.labels = ClientLabels(open_journal(Settings(home=proxy.home)))  # saves a wait of a minute
         assert await fetch(talk, HINTED) == "A page."
     assert not await labels.clear("two")
 

@@ -1,4 +1,4 @@
-"""The proxy in a client's settings: in place of its servers, with a backup of the old settings."""
+"""The proxy replaces the servers in a client's settings, and the old settings are backed up."""
 
 import json
 import tomllib

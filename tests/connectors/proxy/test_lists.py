@@ -1,4 +1,4 @@
-"""The tools on a client's list, notifications of changes, and what the proxy learns from used tools."""
+"""The tools on a client's list, notifications of changes, and learning from used tools."""
 
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -89,7 +89,7 @@ QUERY, PARAPHRASE = "zephyr figures for the board", "the board wants zephyr figu
 
 
 def office_server() -> FastMCP:
-    """Return a server of many tools; none of their descriptions fits the request."""
+    """Return a server with many tools, none of whose descriptions fits the request."""
     server = FastMCP("office")
     topics = "wind turbine output quarter revenue board minutes figures chart summary member vote".split()
     for number in range(80):

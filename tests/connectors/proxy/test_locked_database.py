@@ -1,4 +1,4 @@
-"""While another process locks the database, changes fail fast and do not run; afterwards they run and are recorded."""
+"""While another process locks the database, changes fail fast without running; afterwards they run and are recorded."""
 
 import asyncio
 import sqlite3
@@ -15,7 +15,7 @@ from packetgate.connectors.proxy.recording import DATABASE_PATIENCE_S, QUIET_S
 
 @contextmanager
 def locked(home: Path, how: str) -> Iterator[None]:
-    """Lock the database as another connection that writes."""
+    """Lock the database from another connection that writes."""
     with closing(sqlite3.connect(home / "packetgate.db", isolation_level=None)) as connection:
         connection.execute(f"BEGIN {how}")
         yield
@@ -49,7 +49,7 @@ async def test_no_change_runs_without_a_record_while_the_database_is_locked(
             assert result.is_error
             assert "locked" in result.text
             assert not (await talk.call("ledger.list_entries")).is_error
-            await asyncio.sleep(DATABASE_PATIENCE_S + QUIET_S + 1)  # its record fails
+            await asyncio.sleep(DATABASE_PATIENCE_S + QUIET_S + 1)  # recording the call fails
         assert written == ["one"]
         assert not (await talk.call("ledger.add_entry", text="three")).is_error
         assert '"three"' in (await talk.call("ledger.list_entries")).text

@@ -84,7 +84,7 @@ class Library:
 async def reading(
     library: Library, home: Path, kind: Protocol, token: str = "", config: Clients | None = None
 ) -> AsyncIterator[Talk]:
-    """Connect a client to a proxy of the started library."""
+    """Connect a client to a proxy in front of the started library."""
     async with gateway_over(library.server, home=home, config=config) as gateway:
         await gateway.hub.catalogue()
         async with (

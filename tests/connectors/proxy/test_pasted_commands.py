@@ -1,4 +1,4 @@
-"""The commands that the proxy prints for a person work as printed: from another shell, in another folder."""
+"""The commands that the proxy prints for a person work as printed in another shell and another folder."""
 
 import asyncio
 import json
@@ -114,7 +114,7 @@ def command(refusal: str) -> str:
 def test_a_new_settings_file_is_confirmed_from_another_folder(person: Person) -> None:
     start = f"{COMMAND} proxy --allow-writes"
     place = {"PACKETGATE_HOME": "../my data"}
-    require("bwrap")  # without a sandbox, nothing must be confirmed
+    require("bwrap")  # without a sandbox, nothing needs confirmation
     person.paste(f"{COMMAND} tools", person.project, **place)
     (person.project / "packetgate.toml").write_text("permanent = []\n")
     stopped = person.paste(start, person.project, **place)

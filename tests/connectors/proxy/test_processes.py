@@ -1,4 +1,4 @@
-"""The proxy as a process: its output, its end by signals, and its question after a kill."""
+"""The proxy as a process: its output, its exit on signals, and its question after a kill."""
 
 import asyncio
 import json

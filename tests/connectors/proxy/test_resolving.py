@@ -258,4 +258,4 @@ async def test_the_proxy_forwards_the_resolution_of_a_trusted_server(tmp_path: P
         result = await client.call_tool_mcp("notes__manage_notes", {"action": "show"})
         assert not result.is_error
         assert offering.ran == ["manage_notes"]
-        assert len(resolver.asked) == 2  # the call itself asks again
+        assert len(resolver.asked) == 2  # the call itself sends another request

@@ -1,4 +1,4 @@
-"""Sessions of many clients are isolated: one client's context, results and records never reach another client."""
+"""Clients' sessions are isolated: the context, results and records of a client never reach another client."""
 
 import asyncio
 from pathlib import Path

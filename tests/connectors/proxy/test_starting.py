@@ -1,4 +1,4 @@
-"""While servers start: only calls of a slow server wait for it, and changes are announced."""
+"""While servers start, only calls to a slow server wait for it, and the proxy announces changes."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Questions that a server asks during a call reach the client that made the call, and nobody else answers them."""
+"""A question that a server asks during a call reaches only the client that made the call."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ NOBODY = "[the server asked a question that no person answered: "
 
 
 class Person:
-    """The user of a client, who answers `reply`: the action, or content to accept."""
+    """The user of a client, who answers with `reply`: an action, or content to accept."""
 
     def __init__(self, reply: Any = "accept") -> None:
         self.reply = reply
@@ -198,7 +198,7 @@ async def test_nobody_answers_in_time(tmp_path: Path, kind: Protocol, monkeypatc
             assert f"{NOBODY}nobody answered within 0.5 s" in await task
             return
         await until(lambda: bool(person.asked))
-        await asyncio.sleep(1)  # the call has ended, and waits for the request that goes on with it
+        await asyncio.sleep(1)  # the call has ended, and waits for the request that continues it
         person.reply.set()
         assert f"{NOBODY}nobody answered within 0.5 s" in await task
         assert not gateway.asking_calls

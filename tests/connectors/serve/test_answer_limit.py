@@ -1,4 +1,4 @@
-"""The end of an answer does not depend on its pieces."""
+"""The limits of an answer hold for any chunks."""
 
 import pytest
 from hypothesis import example, given

@@ -1,4 +1,4 @@
-"""Two machines behind nginx with deploy/nginx.conf: each serves any request, and a dead one gets none."""
+"""Two machines behind nginx with deploy/nginx.conf: each serves any request, and a dead machine gets none."""
 
 import asyncio
 import tempfile
@@ -22,12 +22,12 @@ pytestmark = pytest.mark.slow
 CONFIG = Path(__file__).parents[3] / "deploy/nginx.conf"
 TOKEN, NAME = "a-token-of-the-tests", "packetgate.example"
 BEFORE, AFTER = 10, 4
-"""Conversations before and after a machine is killed."""
+"""Numbers of conversations before and after the kill of a machine."""
 
 
 @asynccontextmanager
 async def balanced(*machines: Started) -> AsyncIterator[openai.AsyncOpenAI]:
-    """Run nginx on a socket in front of the machines, and yield a client of it."""
+    """Run nginx on a socket in front of the machines, and yield a client of nginx."""
     with tempfile.TemporaryDirectory(prefix="nginx-") as name:  # a socket's path is limited to about 100 characters
         folder = Path(name)
         await asyncio.to_thread(folder.chmod, 0o755)  # nginx's workers run as another user

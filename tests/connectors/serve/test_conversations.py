@@ -1,4 +1,4 @@
-"""Chat clients use Packetgate as their model: the official client against the endpoint."""
+"""Chat clients use Packetgate as their model; here, the official client calls the endpoint."""
 
 import asyncio
 import json
@@ -104,7 +104,7 @@ async def test_an_approval_counts_only_in_its_own_conversation(cli: CommandLine)
         assert not (cli.folder / "new.txt").exists()
         assert "Created new.txt" in await chat.say("yes")
         with refused(Code.QUESTION_NOT_OPEN):
-            await same_text.at(1).say("yes")  # it was denied
+            await same_text.at(1).say("yes")  # the call was denied
         with pytest.raises(openai.AuthenticationError):
             await Chat(served.client("cat-token-0123456789")).say("Hello")
 

@@ -1,4 +1,4 @@
-"""Pictures and files in content parts, as the official client sends them."""
+"""Images and files in content parts, as the official client sends them."""
 
 from typing import Any
 

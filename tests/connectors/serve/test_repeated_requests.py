@@ -1,4 +1,4 @@
-"""A repeated request runs once; of two answers only the first counts."""
+"""A repeated request runs once, and only the first of two answers counts."""
 
 import asyncio
 from pathlib import Path
@@ -68,7 +68,7 @@ async def test_the_first_answer_counts_and_a_different_answer_is_refused(cli: Co
         saying = asyncio.create_task(window(one.client()).say("yes"))
         await until(lambda: hotel.counted("r1")["held-before"] > 0)
         losing = asyncio.create_task(window(two.client()).say("no"))
-        await asyncio.sleep(0.5)  # it waits for the session
+        await asyncio.sleep(0.5)  # the second request waits for the session
         hotel.release()
         assert "r1 is booked" in await saying
         with pytest.raises(openai.BadRequestError):

@@ -1,4 +1,4 @@
-"""`/v1/responses`, a client's system prompt and tools, and answers about writes that are switched off."""
+"""`/v1/responses`, a client's system prompt and tools, and answers about disabled writes."""
 
 import logging
 

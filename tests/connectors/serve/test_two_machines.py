@@ -1,4 +1,4 @@
-"""Two machines on one PostgreSQL, one of them killed: every conversation completes, and no write runs twice."""
+"""One of two machines on one PostgreSQL is killed: every conversation completes, and no write runs twice."""
 
 import asyncio
 import signal
@@ -20,7 +20,7 @@ from packetgate.graph.settings import Settings
 pytestmark = pytest.mark.slow
 THREADS, AT_ONCE = 200, 40
 KILLED_AFTER, IN_CALLS = 60, 3
-"""Number of bookings running at the kill of the machine."""
+"""Number of bookings that run when the machine is killed."""
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def hotel(tmp_path: Path) -> Hotel:
 
 @pytest.fixture
 def other(cli: CommandLine) -> CommandLine:
-    """Return another machine that shares no file with the first."""
+    """Return another machine that shares no files with the first."""
     folder = cli.folder.with_name("elsewhere")
     folder.mkdir()
     return CommandLine(folder, cli.home.with_name("home elsewhere"))
@@ -38,7 +38,7 @@ def other(cli: CommandLine) -> CommandLine:
 
 @dataclass
 class Guest:
-    """A user who books a room, approves or denies, and moves to the other machine if one is dead."""
+    """A user who books a room, approves or denies, and switches to the other machine if one is dead."""
 
     hotel: Hotel
     room: str
@@ -67,7 +67,7 @@ class Guest:
         while is_question_message(answer):
             self.asked_again += 1
             assert self.asked_again < 4, answer
-            yes = self.decides and not self.hotel.bookings(self.room)  # run it again only if it is not booked
+            yes = self.decides and not self.hotel.bookings(self.room)  # repeat the call only if the room is not booked
             answer = await self.say(chat, "yes" if yes else "no")
         return answer
 
@@ -93,7 +93,7 @@ async def test_no_write_is_lost_or_repeated_when_a_machine_dies(
             await until(lambda: hotel.bookings() >= KILLED_AFTER, 600)
             while True:
                 await until(lambda: hotel.in_calls(there.process.pid) >= IN_CALLS, 600)
-                there.process.send_signal(signal.SIGSTOP)  # the machine receives no more results
+                there.process.send_signal(signal.SIGSTOP)  # the machine receives no further results
                 if (running := hotel.in_calls(there.process.pid)) >= IN_CALLS:
                     await there.kill()
                     return running

@@ -7,7 +7,7 @@ from packetgate.models.pool import ModelSource
 
 @pytest.fixture
 def model(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch) -> ModelSource:
-    """A chat model whose endpoint is the scripted server."""
+    """A chat model at the scripted server."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
 
     async def source():

@@ -1,4 +1,4 @@
-"""Attached texts reach the model only as fenced data; which models receive pictures, and at which stages."""
+"""Attached texts reach the model only as fenced data; the models and stages that receive images."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -74,7 +74,7 @@ def with_cat(kept: ResultStore, packet: CognitionPacket | None = None) -> Cognit
 
 
 def with_chart(kept: ResultStore, packet: CognitionPacket) -> CognitionPacket:
-    """Return a packet in which a tool returned a picture."""
+    """Return a packet in which a tool returned an image."""
     chart = {"kind": "image", "mime_type": "image/png", **about(CHART, kept)}
     result = ToolResult(success=True, output="drawn", attachments=(ResultAttachment.model_validate(chart),))
     call = ToolCall(tool_name="plot.draw", status=ToolExecutionStatus.EXECUTED, result=result)
@@ -117,7 +117,7 @@ async def test_a_tools_picture_is_shown_only_to_a_model_known_to_see(
     assert shown(scripted_openai) == expected
     assert "returned by plot.draw, untrusted: image image/png" in last_text(scripted_openai)
     assert ("not shown to you" in last_text(scripted_openai)) is not bool(expected)
-    assert answer.text == "A chart."  # no note below, because the user did not attach the picture
+    assert answer.text == "A chart."  # no note, because the user did not attach the image
 
 
 REFUSALS = {

@@ -1,4 +1,4 @@
-"""Selection through an endpoint that accepts tools: its calls, and its text as the turn's answer."""
+"""Selection through an endpoint that accepts tools: the endpoint's calls, and its text as the turn's answer."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Every output of a model becomes its unambiguous call, a question, no call, or the fallback."""
+"""Every output of a model yields its unambiguous call, a question, no call, or the fallback."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ from packetgate.state.routing import ToolRouting
 from packetgate.state.transitions import ToolExecutionStatus
 
 Outcome = tuple[str, list[tuple[str, dict[str, Any]]]]
-"""The outcome of a selection; `refused` is a text that is not accepted as an answer."""
+"""The outcome of a selection; `refused` means a text that is rejected as an answer."""
 
 
 def calling(*calls: tuple[str, dict[str, Any]]) -> Outcome:
@@ -27,7 +27,7 @@ def calling(*calls: tuple[str, dict[str, Any]]) -> Outcome:
 
 
 def marked(text: str) -> str:
-    """Return a call's JSON between the marks that the prompt asks for."""
+    """Return a call's JSON between the marks that the prompt requests."""
     return f"<tool_call>\n{text}\n</tool_call>"
 
 
@@ -42,13 +42,13 @@ def plain(tool: str, **arguments: Any) -> str:
 
 
 def own(tool: str, **arguments: Any) -> str:
-    """Return a call as the prompt asks for it."""
+    """Return a call in the form that the prompt requests."""
     return marked(plain(tool, **arguments))
 
 
 PLAIN_READ, PLAIN_DELETE = plain("files.read_file", path="b.txt"), plain("files.delete_file", path="b.txt")
 READ, DELETE = marked(PLAIN_READ), marked(PLAIN_DELETE)
-"""`READ` is the expected answer of most rows; the request names another file. `DELETE` is not the answer."""
+"""`READ` is the expected call of most rows, although the request names another file. `DELETE` must not be called."""
 PLAIN_LIST = plain("files.list_directory", path="d")
 READS = calling(("files.read_file", {"path": "b.txt"}))
 READS_AND_LISTS = calling(("files.read_file", {"path": "b.txt"}), ("files.list_directory", {"path": "d"}))
@@ -162,7 +162,7 @@ CALLS = (done("files.read_file", PENDING, path="b.txt"), done("files.list_direct
 
 
 class Writer:
-    """A model that writes these texts in order."""
+    """A model that returns these texts in order."""
 
     def __init__(self, *texts: str) -> None:
         self._left = [AIMessage(text) for text in reversed(texts)]
@@ -204,7 +204,7 @@ async def test_unambiguous_selections_are_accepted(text: str, expected: Outcome)
 @pytest.mark.reflex
 @each(REJECTED)
 async def test_unusable_selections_are_corrected_or_replaced(text: str, expected: Outcome):
-    """After one invalid output the model corrects it; after two, `reflex` decides."""
+    """The model corrects one invalid output; after two, `reflex` decides."""
     repaired = await select(Writer(text, READ))
     assert outcome(settled(repaired)) == outcome(settled(await select(Writer(READ))))
     assert not repaired.is_fallback

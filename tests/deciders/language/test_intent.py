@@ -1,4 +1,4 @@
-"""The intent stage with a selecting model: it decides clear cases without a model."""
+"""The intent stage with a selecting model decides clear cases without a model."""
 
 import pytest
 from support.packets import CONTEXT, Shelf, asking, done, packet, with_output

@@ -51,7 +51,7 @@ Writing = Callable[[str], LlamaCppModel]
 
 @pytest.fixture
 def writing(llama_cpp_installed: None, tmp_path: Path) -> Writing:
-    """Return a model that always writes the same text."""
+    """Return a model that always returns the same text."""
     return lambda text: LlamaCppModel.load(str(write_tiny_gguf(tmp_path / "writing.gguf", text)), {"n_threads": 1})
 
 
@@ -63,7 +63,7 @@ async def select(
 
 ADVISERS = Advisers.of(installed())
 UNCLEAR = "What was it again that I put into a.txt, can you tell me?"
-"""A request for which `reflex` is not sure of a call."""
+"""A request for which `reflex` is unsure of a call."""
 
 
 async def test_a_call_has_its_arguments_and_probabilities(writing: Writing):

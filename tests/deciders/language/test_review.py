@@ -1,4 +1,4 @@
-"""Review by a chat model: a yes or no to each call whose answer can change the decision."""
+"""Review by a chat model: it answers yes or no for each call whose review can change the decision."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Selection by a model with tools in words: its calls are read from its text, and corrected once."""
+"""Selection by a model with tools in words: calls are parsed from its text, and corrected once."""
 
 import json
 
@@ -29,7 +29,7 @@ READ = call("files.read_file", path="a.txt")
 
 @pytest.fixture
 def model(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch) -> ModelSource:
-    """A chat model that is offered tools only in words."""
+    """A chat model that gets tools only in words."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
 
     async def source() -> OpenAICompatible:

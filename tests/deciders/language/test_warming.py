@@ -1,4 +1,4 @@
-"""Models on this machine evaluate prompts before the first message; the first turn evaluates the rest."""
+"""Models on this machine evaluate prompts before the first message. The first turn evaluates the rest."""
 
 import asyncio
 from pathlib import Path
@@ -46,7 +46,7 @@ def first_packet(request: str) -> CognitionPacket:
 
 @pytest.fixture
 def model(llama_cpp_installed: None, tmp_path: Path) -> LlamaCppModel:
-    """A model in this process that writes a call."""
+    """A model in this process that makes a call."""
     return LlamaCppModel.load(str(write_tiny_gguf(tmp_path / "a.gguf", READ)), {"n_threads": 1, "n_ctx": 16_384})
 
 
@@ -54,7 +54,7 @@ def model(llama_cpp_installed: None, tmp_path: Path) -> LlamaCppModel:
 async def test_the_first_turn_evaluates_only_its_request(model: LlamaCppModel, meanwhile: bool):
     deciders = deciders_of(model)
     warming = asyncio.create_task(warm(deciders))
-    await (asyncio.sleep(0) if meanwhile else warming)  # the evaluation has begun, or ended
+    await (asyncio.sleep(0) if meanwhile else warming)  # the evaluation has begun or has ended
     chosen = await deciders.selector(first_packet("What was it that I put into a.txt?"), FILES, CONTEXT)
     await warming
     assert [call.tool_name for call in chosen.calls] == ["files.read_file"]

@@ -1,4 +1,4 @@
-"""Which arguments of writes are flagged: destinations, payloads, and actions that only a text requests."""
+"""Flagged arguments of writes: destinations, payloads, and actions that only a text requests."""
 
 from typing import Any
 

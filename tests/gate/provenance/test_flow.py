@@ -199,7 +199,7 @@ def test_the_users_words_have_one_form_in_an_address(words: str, url: str, *, is
 
 
 def variants(words: str, base: str) -> Iterator[str]:
-    """Yield addresses with every span of the words, in many forms."""
+    """Yield addresses that contain each span of the words, in many encodings."""
     own = words.split()
     spans = [own[at:end] for at in range(len(own)) for end in range(at + 1, len(own) + 1)]
     orders = {tuple(one) for span in spans for one in (span, span[::-1])} | {*permutations(own[:8], 2)}

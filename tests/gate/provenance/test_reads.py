@@ -1,4 +1,4 @@
-"""Which arguments of reads are flagged: files of secrets, and addresses. `test_flow.py` tests outbound data."""
+"""Flagged arguments of reads: files with secrets, and addresses. `test_flow.py` tests outbound data."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A change that the user did not request is flagged once the session contains text of third parties."""
+"""A change that the user did not request is flagged as soon as the session contains text from third parties."""
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage

@@ -1,4 +1,4 @@
-"""Changes inside the workspace: ordinary changes are not flagged; changes that a text requests are flagged."""
+"""Changes inside the workspace: ordinary changes are not flagged, but changes that a text requests are flagged."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The syntax of calls, derived from the kinds of templates that models have."""
+"""The syntax of calls, derived from models' kinds of chat templates."""
 
 import json
 

@@ -38,7 +38,7 @@ async def test_answers_are_streamed(tiny: LlamaCppChat):
     assert len(chunks) > 3
     assert "".join(chunk.text for chunk in chunks) == answer.text
     (usage,) = [chunk.usage_metadata for chunk in chunks if chunk.usage_metadata]
-    # The number of cached prompt tokens depends on the request before.
+    # The number of cached prompt tokens depends on the previous request.
     assert usage | {"input_token_details": None} == answer.usage_metadata | {"input_token_details": None}
 
 

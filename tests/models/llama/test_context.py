@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("plain_attention")
 
 
 def tokens(count: int, seed: int = 0) -> list[int]:
-    """Return random tokens of a byte vocabulary that are text."""
+    """Return random text tokens of a byte vocabulary."""
     return [int(token) for token in np.random.default_rng(seed).integers(3, 259, count)]
 
 
@@ -183,7 +183,7 @@ PROMPTS = [
     (A, 0),
     (A + C, 90),
 ]
-"""Prompts in order, and their numbers of cached tokens: only a prompt that continues another one has any."""
+"""Prompts in order, with their numbers of cached tokens. Only a prompt that continues another has cached tokens."""
 
 
 WIDTH, INNER, STATE, RANK, KERNEL = 64, 128, 8, 4, 4
@@ -191,7 +191,7 @@ UNKNOWN, CONTROL, BYTE = gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.To
 
 
 def write_tiny_mamba(path: Path) -> Path:
-    """Write a model without attention, whose prompt cache cannot be cut; it has no chat template."""
+    """Write a model without attention and chat template, whose prompt cache cannot be truncated."""
     special = [("<unk>", UNKNOWN), ("<s>", CONTROL), ("</s>", CONTROL)]
     vocabulary = [*special, *((f"<0x{byte:02X}>", BYTE) for byte in range(256))]
 

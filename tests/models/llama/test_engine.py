@@ -139,7 +139,7 @@ def context(weights: LlamaWeights) -> LlamaContext:
 
 
 def sampled(context: LlamaContext, seed: int | None = 1, **sampling: Any) -> list[int]:
-    """Return twenty tokens, each chosen by the same logits."""
+    """Return twenty tokens, each sampled from the same logits."""
     sampler = Sampler({**sampling, "seed": seed})
     return [sampler.sample(context) for _ in range(20)]
 

@@ -1,4 +1,4 @@
-"""A model in this process: many callers, the end of the program, and memory."""
+"""A model in this process: many callers, program exit, and memory."""
 
 import asyncio
 import gc
@@ -101,7 +101,7 @@ def test_a_model_dropped_while_busy_is_freed_afterwards(tiny_gguf: Path):
 
 
 def test_a_context_is_freed_before_its_weights(tiny_gguf: Path):
-    """Also if both are garbage at once, where the order is undefined."""
+    """This also holds if both become garbage at the same time, in undefined order."""
     for _ in range(2):
         weights = LlamaWeights(str(tiny_gguf), {})
         context = LlamaContext(weights, {"n_ctx": 256})

@@ -35,7 +35,7 @@ Token = tuple[str, gguf.TokenType]
 
 
 def _bytes_of_gpt2() -> list[str]:
-    """Return the character that GPT-2's vocabularies have for each byte."""
+    """Return the character for each byte in GPT-2's vocabularies."""
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in plain]
     return [chr(byte) if byte in plain else chr(0x100 + others.index(byte)) for byte in range(256)]
@@ -59,7 +59,7 @@ class Vocabulary:
     model: str
     tokens: Sequence[Token]
     space_prefix: bool | None = None
-    """None: the file does not state it."""
+    """None if the file does not state it."""
     merges: Sequence[str] = ()
     pre: str = ""
 

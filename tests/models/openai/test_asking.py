@@ -1,4 +1,4 @@
-"""Requests to OpenAI-compatible servers, without the parts that a server has refused before."""
+"""Requests to OpenAI-compatible servers omit the parts that a server has refused before."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -251,7 +251,7 @@ ABOUT_CALLS = [
 async def test_a_call_left_in_the_text_is_read_after_a_native_one(
     scripted_openai: ScriptedOpenAI, text: str, calls: list[tuple[str, dict[str, str]]], streamed: bool
 ):
-    """Text about calls, and calls of tools that are not offered, are text."""
+    """Text about calls, and calls to tools that are not offered, remain text."""
     scripted_openai.script(tool_calls(("read", '{"path": "b.txt"}')), Message({"content": text}))
     caller = streaming_caller("") if streamed else None
     model = await model_at(scripted_openai)

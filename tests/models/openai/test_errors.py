@@ -1,4 +1,4 @@
-"""Every failure of an endpoint ends in a bounded time with one line that names it and a fix."""
+"""Every failure of an endpoint yields, in bounded time, one line that names the failure and a fix."""
 
 import asyncio
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ async def test_errors_are_one_line(failure: Failure, scripted_openai: ScriptedOp
 
 @pytest.fixture
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without this, the library waits half a second before its first retry."""
+    """Removes the library's wait of half a second before its first retry."""
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.001)
 
 

@@ -1,4 +1,4 @@
-"""The judge on calls: what it reads of them, and what it says with the shipped weights."""
+"""The judge on calls: its input, and its verdicts with the shipped weights."""
 
 from typing import Any
 

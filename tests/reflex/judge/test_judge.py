@@ -1,4 +1,4 @@
-"""The judge with the shipped weights, on requests and tools that are in no data set."""
+"""The judge with the shipped weights, on requests and tools outside all data sets."""
 
 from support.packets import TRAIN, tool
 

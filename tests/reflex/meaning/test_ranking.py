@@ -33,7 +33,7 @@ MANY = [a_tool(f"shelf.item_{number}", f"Fetch item number {number} from the she
 
 
 def ranked(specs: list[ToolSpec], meaning: SemanticModel | None = None) -> Ranking:
-    """Return a ranking that has every tool's vector."""
+    """Return a ranking with every tool's vector."""
     meaning = meaning or SemanticModel()
     ranking = Ranking(specs, meaning=meaning)
     ranking.rank("begin")
@@ -147,7 +147,7 @@ def test_a_vector_does_not_depend_on_other_texts():
 
 
 def a_tree(rng: random.Random, depth: int) -> dict[str, Any]:
-    """Return a tree as LightGBM tells it."""
+    """Return a tree in LightGBM's output format."""
     if depth == 0 or rng.random() < 0.2:
         return {"leaf_value": rng.uniform(-1, 1)}
     left, right = a_tree(rng, depth - 1), a_tree(rng, depth - 1)

@@ -1,4 +1,4 @@
-"""A tool's arguments are read from a request, and no value is invented."""
+"""A tool's arguments come from the request, and no value is invented."""
 
 from typing import Any
 

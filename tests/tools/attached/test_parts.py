@@ -1,4 +1,4 @@
-"""Attachments of users, in the forms that chat clients send."""
+"""Attachments of users in the forms that chat clients send."""
 
 import base64
 from dataclasses import dataclass

@@ -27,10 +27,10 @@ UNKNOWN = ("", "file", "read", "files", "files.read", "mail.read_file", "!!!", "
     [
         *((FILES, name, "files.read_file") for name in SPELLINGS),
         *((FILES, name, None) for name in UNKNOWN),
-        # a name of two servers is ambiguous
+        # a name that two servers use is ambiguous
         (("a.read_file", "b.read_file"), "read_file", None),
         (("a.read_file", "b.read_file"), "a_read_file", "a.read_file"),
-        # a missing tool is never replaced by another server's
+        # a tool of another server never replaces a missing tool
         (NOTES, "notes.read_note", None),
         (NOTES, "notes_read_note", "evil.notes_read_note"),
         # a name that is not ASCII is matched exactly

@@ -1,4 +1,4 @@
-"""Values of a wrong type are converted without loss, or unchanged."""
+"""Values of a wrong type are converted without loss, or stay unchanged."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""Schemas of other dialects: a fitting call is accepted, and a usable keyword refuses a call that does not fit."""
+"""Schemas of other dialects: a fitting call is accepted, and a usable keyword refuses other calls."""
 
 import json
 from typing import Any
@@ -84,7 +84,7 @@ ROWS: list[tuple[Any, Any, Any]] = [
         {"v": "x"},
         NOTHING,
     ),
-    # omitted keywords accept more, at any place
+    # omitted keywords accept more values, at any place
     (of({"not": {"pattern": "("}}), {"v": "x"}, NOTHING),
     (of({"if": {"$ref": "#/gone"}, "then": False, "else": {"type": "string"}}), {"v": 1}, NOTHING),
     (of({"oneOf": [{"type": "money"}, TEXT], "anyOf": [TEXT, {"type": "integer"}]}), {"v": "x"}, {"v": []}),

@@ -1,4 +1,4 @@
-"""Unambiguous mistakes are repaired; other calls are unchanged, and refused with an explanation."""
+"""Unambiguous mistakes are repaired. Other calls stay unchanged, and are refused with an explanation."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -181,7 +181,7 @@ def test_a_value_without_a_type_is_read_by_the_schema(schema: dict[str, Any], re
     ("schema", "sent", "kept"),
     [
         ({"type": "string"}, "None", {}),
-        ({"type": "string"}, "null", {"value": "null"}),  # in the user's words
+        ({"type": "string"}, "null", {"value": "null"}),  # from the user's words
         ({"type": "string"}, "", {"value": ""}),
         ({"type": "string", "format": "date"}, "", {}),
         ({"type": "string", "enum": ["none", "all"]}, "none", {"value": "none"}),

@@ -52,7 +52,7 @@ def test_an_allow_rule_matches_only_named_arguments(arguments: Any, params: Any,
         ({"path": "other/*"}, PARAMS, False),
         ({"path": "notes/*"}, {"path": "x/../NOTES/%61.txt"}, True),
         ({"path": "notes/*"}, {"content": "x"}, False),
-        ({"pth": "notes/*"}, PARAMS, True),  # misspelt: the rule holds for every call
+        ({"pth": "notes/*"}, PARAMS, True),  # misspelt, so the rule applies to every call
     ],
 )
 def test_ask_and_deny_rules_match_widely(effect: str, arguments: Any, params: Any, holds: bool):

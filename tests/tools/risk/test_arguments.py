@@ -1,4 +1,4 @@
-"""Arguments that raise the risk of a read, similar arguments that do not, and outside addresses."""
+"""Arguments that raise the risk of a read, similar arguments that do not raise it, and outside addresses."""
 
 from typing import Any
 

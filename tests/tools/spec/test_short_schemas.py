@@ -1,4 +1,4 @@
-"""The short form of a schema loses nothing, or is the schema itself."""
+"""The short form of a schema is lossless, or is the schema itself."""
 
 from typing import Any
 

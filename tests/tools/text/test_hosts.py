@@ -22,7 +22,7 @@ def test_an_address_has_one_host_for_every_program(address: str, host: str):
 
 
 ODD = [
-    *("2130706433", "0x7f000001", "0177.0.0.1", "127.1", "127.0.0.0x1"),  # numbers that some programs read as an IP
+    *("2130706433", "0x7f000001", "0177.0.0.1", "127.1", "127.0.0.0x1"),  # numbers that some programs parse as an IP
     *("https://example.org@evil.example/", "https://example.org\\@evil.example/", "example.org:80@evil.example"),
     *("https:\\\\evil.example", "//evil.example", "https:evil.example", "https:///evil.example", "example.org:evil"),
     *("evil.example .org", " evil.example", "evil dot example", "evil%2eexample", "evil\u200b.example"),

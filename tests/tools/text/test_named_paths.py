@@ -1,4 +1,4 @@
-"""The words with which a request names a path."""
+"""The words in which a request names a path."""
 
 import pytest
 

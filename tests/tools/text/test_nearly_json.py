@@ -1,4 +1,4 @@
-"""Text that is nearly JSON is read without a change of its values, or not at all."""
+"""Text that is nearly JSON is parsed without changed values, or not at all."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Small talk, conditions, parts, paths and access in the words of a request."""
+"""Small talk, conditions, parts, paths and access in a request."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The estimate of tokens, compared with a real tokenizer's count."""
+"""The estimate of tokens, compared with the count of a real tokenizer."""
 
 from collections.abc import Callable
 

@@ -13,7 +13,7 @@ Call = Callable[..., Awaitable[ToolResult]]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The working folder; files next to it are outside."""
+    """The working folder. Files next to it are outside."""
     folder = tmp_path / "work"
     folder.mkdir()
     (tmp_path / "secret.txt").write_text("outside\n")
@@ -33,7 +33,7 @@ def call(folder: Path) -> Call:
 
 @pytest.fixture
 def succeed(call: Call) -> Callable[..., Awaitable[str]]:
-    """Call, expect success, return the text."""
+    """Call a tool, expect success, and return the text."""
 
     async def succeed(name: str, /, **arguments: object) -> str:
         result = await call(name, **arguments)
@@ -45,7 +45,7 @@ def succeed(call: Call) -> Callable[..., Awaitable[str]]:
 
 @pytest.fixture
 def fail(call: Call) -> Callable[..., Awaitable[str]]:
-    """Call, expect an error, return its text."""
+    """Call a tool, expect an error, and return its text."""
 
     async def fail(name: str, /, **arguments: object) -> str:
         result = await call(name, **arguments)
@@ -56,13 +56,13 @@ def fail(call: Call) -> Callable[..., Awaitable[str]]:
 
 
 def everything(folder: Path) -> dict[str, bytes | None]:
-    """Every path below a folder, with the content of files."""
+    """Return every path below a folder, with the content of files."""
     return {str(path): path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
 
 
 @pytest.fixture
 def unchanged(tmp_path: Path):
-    """Check that nothing on disk differs at the end of the test; call it after the test's own files are written."""
+    """Check that the test leaves the disk unchanged; call this after the test has written its own files."""
     before: dict[str, bytes | None] = {}
     yield lambda: before.update(everything(tmp_path))
     assert before, "the test never took its snapshot"

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - each row is an attack on one line
-"""Files that a program in bubblewrap leaves behind must not run later outside."""
+"""Files that a program in bubblewrap leaves behind must not run outside later."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ from packetgate.toolsets.servers.opening import GIT_VARIABLES
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
 
 PLANT = "printf '#!/bin/sh\\ntouch RAN\\n' > evil; chmod +x evil; "
-"""A program that leaves a mark outside the working folder."""
+"""A program that writes a mark outside the working folder."""
 FSMONITOR = "printf '[core]\\nfsmonitor = %s/evil\\n' $PWD"
 REPOSITORY = (
     "git init -q . && git config user.email a@b.c && git config user.name n && touch a && git add a && git commit -qm a"

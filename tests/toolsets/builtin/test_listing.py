@@ -9,7 +9,7 @@ PLANS = ["docs/plan.md", "docs/old/plan-2024.md"]
 
 
 def day(ago: int) -> datetime:
-    """Return this time `ago` days before today. Tests call it themselves, because midnight may pass in a run."""
+    """Return this time `ago` days before today. Tests call it themselves, because midnight may pass during a run."""
     return datetime.now() - timedelta(days=ago)
 
 

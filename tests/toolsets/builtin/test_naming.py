@@ -1,4 +1,4 @@
-"""Files named by base name, without ending, or with a typo are resolved before a call is checked."""
+"""Files named by base name, without suffix or with a typo are resolved before a call is checked."""
 
 import pytest
 from support.builtin_tools import ALL
@@ -84,7 +84,7 @@ MEANT = [
     ("ai.write", {"path": "todo", "content": "x"}, "todo"),
     ("ai.make_folder", {"path": "dat"}, "dat"),
     ("ai.write", {"path": "the readme", "content": "x", "mode": "overwrite"}, "README.md"),
-    # strict: the path of a move or deletion is never guessed
+    # strict, because the path of a move or deletion is never guessed
     ("ai.delete", {"path": "bugdet.csv"}, "bugdet.csv"),
     ("ai.delete", {"path": "other/main.py"}, "other/main.py"),
     ("ai.delete", {"path": "DATA/budget.csv"}, "data/budget.csv"),

@@ -13,7 +13,7 @@ from packetgate.toolsets.servers.opening import builtin_servers
 
 
 class WordHashes(Embeddings):
-    """Embeds a text by the hashes of its words; synonyms of `car` have the same hash."""
+    """Embeds a text by the hashes of its words. Synonyms of `car` have the same hash."""
 
     def __init__(self):
         self.embedded = []

@@ -1,4 +1,4 @@
-"""Paths stay below the working folder, also when folders and files are replaced by links meanwhile."""
+"""Paths stay below the working folder, even if links replace folders and files in the meantime."""
 
 from pathlib import Path
 

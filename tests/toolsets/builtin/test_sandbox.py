@@ -1,4 +1,4 @@
-"""Real programs in bubblewrap, and without it."""
+"""Real programs with and without bubblewrap."""
 
 import os
 import shutil
@@ -37,7 +37,7 @@ print(asyncio.run(tool.call({"argv": ["sh", "-c", script], "timeout_s": 300, "dr
 
 
 def packetgate(mode: SandboxMode, folder: Path, script: str) -> list[str]:
-    """Return the command of a process that runs a script in bubblewrap, or without."""
+    """Return the command of a process that runs a script with or without bubblewrap."""
     return [sys.executable, "-c", CODE, mode, str(folder), script]
 
 

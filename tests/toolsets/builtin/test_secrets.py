@@ -1,4 +1,4 @@
-"""Files with secrets, and files that a rule closes, are in no list, count or search unless they are named."""
+"""Lists, counts and searches omit files with secrets, and files that a rule closes, unless a call names them."""
 
 from collections import Counter
 
@@ -38,7 +38,7 @@ def files(folder):
     ids=str,
 )
 async def test_secret_files_are_skipped(call, files, tool, arguments):
-    assert not any(secret_reference_in(value, name) for name, value in arguments.items())  # this would need approval
+    assert not any(secret_reference_in(value, name) for name, value in arguments.items())  # such calls need approval
     result = await call(tool, **arguments)
 
     text = f"{result.output} {result.error} {result.structured}"

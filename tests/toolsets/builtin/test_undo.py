@@ -1,4 +1,4 @@
-"""Changes of files are undone exactly, or the undo is refused, also after kills and with other processes."""
+"""An undo restores files exactly or is refused, even after kills and with other processes."""
 
 import asyncio
 import os
@@ -280,7 +280,7 @@ def test_a_killed_change_is_undone_or_reported(desk: UndoDesk, change: str, step
     before = desk.tree()
     assert desk.start(tool, call_id="c" * 32, kill=f"{when} {step}", **arguments).wait(60) == -9
     middle, result = desk.tree(), desk.call("undo")
-    if not result.success:  # neither the old nor the new state: nothing is changed
+    if not result.success:  # neither the old nor the new state, so nothing is changed
         assert "not known whether it finished" in str(result.error)
         assert desk.tree() == middle
         assert desk.history.undoable[0].status == "unknown"

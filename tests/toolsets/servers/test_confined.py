@@ -1,4 +1,4 @@
-"""Servers in the sandbox: attacks fail, and normal work is possible."""
+"""Servers in the sandbox: attacks fail, and normal work succeeds."""
 
 import json
 import os

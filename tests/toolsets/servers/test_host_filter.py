@@ -42,7 +42,7 @@ class _Site(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def sites() -> Iterator[tuple[int, list[str], list[str]]]:
-    """The port of two web sites, and the requests to the listed site and to the other site."""
+    """The port of two web sites, and the requests to the listed and to the other site."""
     listed = ThreadingHTTPServer((LISTED, 0), _Site)
     other = ThreadingHTTPServer((OTHER, listed.server_port), _Site)
     for site in (listed, other):
@@ -147,7 +147,7 @@ async def test_a_name_with_an_address_of_this_network_is_refused(
     def resolve_here(host: Any, *args: Any, **options: Any) -> Any:
         return resolve(names.get(host, host), *args, **options)
 
-    monkeypatch.setattr(socket, "getaddrinfo", resolve_here)  # as the owner of the name can
+    monkeypatch.setattr(socket, "getaddrinfo", resolve_here)  # as the owner of the name could
     request = "CONNECT {}:{} HTTP/1.1\r\n\r\n<later>GET / HTTP/1.0\r\nHost: x\r\n\r\n"
     async with running(data, "*.example.org") as hub:
         refused = await answers(hub, *(request.format(name, port) for name in names))

@@ -62,7 +62,7 @@ async def test_stray_output_goes_only_to_the_log(tmp_path: Path, caplog: pytest.
         assert (await hub.call("babbling.get_time", {})).output == "ran"
         assert hub.health()[0].problem == ""
         log = tmp_path / "logs" / "babbling.log"
-        # the two outputs arrive separately, and not at the same time
+        # the two outputs arrive separately, at different times
         await until(lambda: log.read_text().count(f"key {SECRET}\n") >= 2 * log.read_text().count("error key") > 0)
     kept = log.read_text()
     assert "Welcome! {\n" in kept

@@ -1,4 +1,4 @@
-"""The hub over servers of this process, also by HTTP: lists, calls, and independence of servers."""
+"""The hub over servers in this process, and over HTTP: lists, calls, and independence of servers."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The hub over real server processes that die at start, are slow, or are killed. The others continue to answer."""
+"""The hub over real server processes that die at start, are slow, or are killed. Other servers continue to answer."""
 
 import asyncio
 import re

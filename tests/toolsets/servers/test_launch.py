@@ -1,4 +1,4 @@
-"""Entries that provably start a package of the registry, and how they start."""
+"""Entries that provably start a package of the registry, and how these entries start."""
 
 import os
 import sys
@@ -39,12 +39,12 @@ for line in sys.stdin:
     if "id" in message:
         print(json.dumps({{"jsonrpc": "2.0", "id": message["id"], "result": result}}), flush=True)
 """
-"""A server in place of the launcher and its package, which returns how it was started."""
+"""A server that replaces the launcher and its package, and reports how it was started."""
 
 
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder of the user's PATH with launchers; the working folder is next to it."""
+    """Return a folder on the user's PATH with launchers, next to the working folder."""
     tools, work = tmp_path / "tools", tmp_path / "work"
     for folder in (tools, work, work / "notes", tmp_path / "home"):
         folder.mkdir()

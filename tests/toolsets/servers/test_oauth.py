@@ -1,4 +1,4 @@
-"""Logins over OAuth, with a real authorization server and its MCP server, both over HTTP."""
+"""Logins by OAuth, with a real authorization server and its MCP server, both over HTTP."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ LATE = 3600 * 24
 
 @pytest.fixture(autouse=True)
 def no_browser(monkeypatch: pytest.MonkeyPatch):
-    """A connection never opens a browser."""
+    """Checks that no connection opens a browser."""
     monkeypatch.setattr(webbrowser, "open", lambda *_: pytest.fail("a browser was opened"))
 
 
@@ -251,7 +251,7 @@ async def test_a_login_that_cannot_be_refreshed_is_reported(
             await damage(guarded)
             with pytest.raises(ServerError, match=re.escape(text)) as refused:
                 await hub.call("notes.echo", {"text": "x"})
-            assert not isinstance(refused.value, LostCallError)  # a change certainly did not run
+            assert not isinstance(refused.value, LostCallError)  # the change certainly did not run
             assert has_login_file(tmp_path) is is_kept
             guarded.provider.refresh_delay_s = 0
             if not is_kept:
@@ -271,7 +271,7 @@ async def test_a_login_is_kept_in_a_keyring_that_works(tmp_path: Path, monkeypat
         keyring.set_keyring(backend)
         try:
             await log_in(config, tmp_path / "logins", guarded.browse)
-            assert not has_login_file(tmp_path)  # the older login of the file is deleted
+            assert not has_login_file(tmp_path)  # the file's older login is deleted
             async with opened(config, tmp_path) as hub:
                 assert (await hub.call("notes.echo", {"text": "x"})).success
             (state,) = login_states([config], tmp_path / "logins")

@@ -1,4 +1,4 @@
-"""Servers that break the protocol as real servers do: readable answers are read, other answers fail at once."""
+"""Servers that violate the protocol like real servers: readable answers are read, other answers fail immediately."""
 
 import asyncio
 import sys
@@ -19,7 +19,7 @@ from packetgate.toolsets.servers.opening import new_connection
 
 WAYS = ["stdio", "http", "events"]
 IN_TIME_S = 30.0
-"""Much less than the time-out of a call."""
+"""Far below the time-out of a call."""
 
 
 @asynccontextmanager

@@ -31,7 +31,7 @@ def text(words: str) -> TextContent:
 async def result_of(
     *content: ContentBlock, structured: dict[str, Any] | None = None, fails: bool = False
 ) -> ToolResult:
-    """Return the result of an answer that passed a real server and client."""
+    """Return the result of an answer that passed through a real server and client."""
     server: FastMCP[None] = FastMCP("a")
 
     @server.tool(output_schema=None)
