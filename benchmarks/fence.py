@@ -233,7 +233,7 @@ def main(words: list[str] | None = None) -> None:
         prog="benchmarks.fence", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"by default all: {', '.join(PARTS)}")
-    parser.add_argument("--out", type=Path, help="store the figures in this JSON file")
+    parser.add_argument("--out", type=Path, help="store the metrics in this JSON file")
     parser.add_argument("--data", type=Path, default=os.environ.get("PACKETGATE_DATA"), help="the public sets")
     parser.add_argument("--found", type=Path, help="the inputs of `benchmarks.found`")
     parser.add_argument("--compare", type=Path, nargs=2, metavar=("BEFORE", "AFTER"), help="compare two stored runs")

@@ -136,7 +136,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, one line per server")
     parser.add_argument("--model", default="", help="model, such as llamacpp:/path/model.gguf?n_threads=1")
     parser.add_argument("--plain", action="store_true", help="use plain tool calling instead of Packetgate")
-    parser.add_argument("--port", type=int, default=18_473, help="port of the site, 0 for any free one")
+    parser.add_argument("--port", type=int, default=18_473, help="port of the site, 0 for any free port")
     parser.add_argument("--sample", type=int, help="number of requests, drawn with a fixed seed")
     given = parser.parse_args(words)
     if given.plain and not given.model:

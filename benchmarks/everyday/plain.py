@@ -17,7 +17,7 @@ TEMPERATURE = 0.15
 MAX_TOKENS = 400
 """Maximum number of tokens of an answer."""
 MAX_ROUNDS = 6
-"""Maximum number of answers with calls in a turn; no request needs so many."""
+"""Maximum number of answers with calls in a turn, more than any request needs."""
 
 
 async def play_plainly(hub: McpHub, model: Model, request: Request, site: str) -> Transcript:

@@ -16,7 +16,7 @@ from packetgate.state.packet import CognitionPacket
 
 CONTEXT = RoutingContext(allow_write_tools=True, allow_execute_tools=True)
 MAX_QUESTIONS = 8
-"""Maximum number of questions in a turn; no request needs so many."""
+"""Maximum number of questions in a turn, more than any request needs."""
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ class ScriptedTexts(StandInChat):
 
 
 class StreamedTexts(ScriptedTexts):
-    """Writes the messages in pieces."""
+    """Streams the messages in chunks."""
 
     def _stream(self, messages: list[BaseMessage], *_: Any, **__: Any) -> Iterator[ChatGenerationChunk]:
         message = self.reply(messages)

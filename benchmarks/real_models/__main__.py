@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=60, help="number of cases of each set, drawn with a fixed seed")
     parser.add_argument("--keep", type=Path, default=Path("real_models"), help="folder of the stored answers")
     parser.add_argument("--read", type=Path, help="write the calls that ran and that two readers have not read yet")
-    parser.add_argument("--json", action="store_true", help="print JSON, one line per figure")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line per metric")
     args = parser.parse_args()
     with errors_in_one_line(parser, OSError):
         if args.data is None:

@@ -140,17 +140,17 @@ def main(words: Sequence[str] | None = None) -> None:
         "--pairs",
         type=int,
         default=PAIRS,
-        help="approximate number of pairs, with a like share of tasks; 0: only variants",
+        help="approximate number of pairs, with the same share of tasks; 0: only variants",
     )
-    parser.add_argument("--agent", action="append", choices=AGENTS, help="only this agent; may be given several times")
+    parser.add_argument("--agent", action="append", choices=AGENTS, help="only this agent; can be repeated")
     parser.add_argument("--variant", action="append", choices=[one.name for one in ADAPTED], help="only this variant")
     parser.add_argument(
         "--variant-pairs", type=int, default=VARIANT_PAIRS, help="approximate number of pairs of each variant; 0: none"
     )
-    parser.add_argument("--resume", type=Path, help="folder that stores finished parts of this code")
+    parser.add_argument("--resume", type=Path, help="folder for finished parts, valid only for the same code")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="number of concurrent processes")
     parser.add_argument("--explain", type=Path, help="file for flagged harmless writes and unflagged hostile writes")
-    parser.add_argument("--model", help="ask this model on 20 pairs, or --pairs; named as in PACKETGATE_LITE")
+    parser.add_argument("--model", help="let this model decide on 20 pairs, or --pairs; named as in PACKETGATE_LITE")
     parser.add_argument("--json", action="store_true", help="print JSON, one line per agent")
     parser.add_argument("--check", action="store_true", help="exit with status 1 if Packetgate misses a goal")
     args = parser.parse_args(words)

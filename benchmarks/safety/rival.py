@@ -28,7 +28,7 @@ from packetgate.state.base import new_id
 from packetgate.toolsets.servers.functions import reads
 
 STEPS = 1_000
-"""Maximum number of steps of a script; no script needs so many."""
+"""Maximum number of steps of a script, more than any script needs."""
 MODEL_STEPS = 25
 """Maximum number of steps of a real model, which may repeat calls forever; about Packetgate's maximum of passes."""
 

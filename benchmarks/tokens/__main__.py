@@ -128,7 +128,7 @@ def main() -> None:
     add_data_option(parser, "data")
     parser.add_argument("--tools", type=Path, nargs="+", help="file of own tools")
     parser.add_argument("--queries", type=Path, nargs="+", help="file of requests that need the tools")
-    parser.add_argument("--json", action="store_true", help="print JSON, one line per figure")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line per metric")
     given = parser.parse_args()
     if bool(given.tools) != bool(given.queries):
         parser.error("--tools and --queries go together")

@@ -1,4 +1,4 @@
-"""Record what other libraries send for the same tools and requests: LangChain's tool selector, FastMCP's search."""
+"""Record the requests of LangChain's tool selector and FastMCP's search for the same tools and user requests."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any

@@ -101,7 +101,7 @@ def main() -> None:
     """Fit the mixes, print the ranking metrics of each source when left out, and store the mixes."""
     parser = argparse.ArgumentParser(prog="benchmarks.train.mix", description=__doc__)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--weights", type=Path, required=True, help="folder of the encoder's files, and for the mix")
+    parser.add_argument("--weights", type=Path, required=True, help="folder of the encoder's files and of the mix")
     parser.add_argument("--folds", type=Path, required=True, help="folder for the mixes without one source")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()

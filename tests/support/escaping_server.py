@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from plain_server import PlainServer
 
-_home, _outside, PARENT, PORT = json.loads(bytes.fromhex(sys.argv[1]))  # encoded: no plain paths
+_home, _outside, PARENT, PORT = json.loads(bytes.fromhex(sys.argv[1]))  # the sandbox opens plain paths
 WORK, HOME, OUTSIDE = Path.cwd(), Path(_home), Path(_outside)
 if "bwrap" not in Path("/proc/1/cmdline").read_text():
     sys.exit("outside the sandbox, these attacks harm the machine")

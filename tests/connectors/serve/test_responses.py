@@ -40,7 +40,7 @@ async def test_a_conversation_continues_over_the_responses_api(cli: CommandLine)
         assert "Call Ann" in response.output_text
         assert response.usage is not None
         assert "Call Ann" in (await streamed(client, messages, "Read plan.txt")).output_text
-        messages.append({"role": "user", "content": "<environment>today is Monday</environment>"})  # as Codex does
+        messages.append({"role": "user", "content": "<environment>today is Monday</environment>"})  # like Codex
         assert "(question " in (await streamed(client, messages, "Delete plan.txt")).output_text
         assert (cli.folder / "plan.txt").exists()
         assert "ai.delete" in (await streamed(client, messages, "yes")).output_text

@@ -126,7 +126,7 @@ async def test_the_trace_reaches_the_server_and_no_span_has_the_text_of_a_failur
 
     exporter, tracers = InMemorySpanExporter(), TracerProvider()
     tracers.add_span_processor(SimpleSpanProcessor(exporter))
-    trace.set_tracer_provider(tracers)  # for the whole process, as a user does
+    trace.set_tracer_provider(tracers)  # for the whole process, as in user code
     async with McpHub([in_process(server)]) as hub:
         await hub.catalogue()
         with trace.get_tracer("mine").start_as_current_span("request") as mine:
