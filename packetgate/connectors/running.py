@@ -35,7 +35,7 @@ def error_line(error: PacketgateError) -> str:
 
 
 def unexpected_error_line(error: Exception) -> str:
-    """Return an error of the program itself as one line for the user."""
+    """Return an internal error as one line for the user."""
     message = " ".join(f"{type(error).__name__}: {error}".split())
     return f"packetgate: {message} (PACKETGATE_DEBUG=1 shows where) [internal]"
 

@@ -54,8 +54,7 @@ class FirstCallJudge(Protocol):
     def first_call_probability(
         self, words: str, spec: ToolSpec, params: Mapping[str, Any], below: float
     ) -> float | None:
-        """Return the probability that a call fulfils the request; None if the probability is not below a bound, or is
-        unknown.
+        """Return the probability that a call fulfils the request, or None if it is unknown or at least `below`.
 
         All values of the call come from the user's words or are defaults.
         """

@@ -1,7 +1,7 @@
 """Doubt the first call that a LangChain agent or an MCP client makes for a request.
 
 Only the user's words are read, never a result. Later calls, and calls with values from elsewhere, have no confidence:
-`python -m benchmarks.first_calls` shows why. A confidence of at least the threshold changes nothing, and is not shown.
+`python -m benchmarks.first_calls` shows why. A confidence at or above the threshold has no effect and is not shown.
 """
 
 import asyncio

@@ -112,7 +112,7 @@ class Gate:
         """Ids of turns whose calls run in this process."""
 
     async def request(self, requested: RequestedCall, facts: Facts) -> tuple[ToolCall, tuple[Correction, ...]]:
-        """Return a client's call, repaired and traced, and its repairs.
+        """Repair and trace a client's call; return it with the repairs.
 
         Raises:
             CallRefusedError: the tool does not exist, an argument is invalid, or the call would change something.

@@ -66,7 +66,7 @@ class OfferedTool:
 
     @property
     def prompt_format(self) -> dict[str, Any]:
-        """The tool without argument bounds, for a prompt to a model whose arguments a grammar enforces."""
+        """The tool without bounds of its arguments, for models whose arguments a grammar enforces."""
         return self._with(without_keywords(self.prompt_schema or self.parameters, BOUNDS))
 
     def _with(self, parameters: Schema) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def _wrapped_in(model: object) -> Sequence[Any]:
 
 
 def chat_models_in(model: object) -> tuple[Any, ...]:
-    """Return the chat models in a model, which LangChain may have wrapped."""
+    """Return the chat models that a model, or its LangChain wrapper, contains."""
     return tuple(chat for part in _wrapped_in(model) for chat in chat_models_in(part)) or (model,)
 
 

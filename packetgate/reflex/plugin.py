@@ -49,7 +49,7 @@ class ReflexAdviser:
     def first_call_probability(
         self, words: str, spec: ToolSpec, params: Mapping[str, Any], below: float
     ) -> float | None:
-        """Return the probability that the first call for a request is right; None if it is not in doubt."""
+        """Return the probability that the first call for a request is right, or None if it is at least `below`."""
         from packetgate.reflex.judge.calls import first_call_probability  # numpy is slow to load
 
         return first_call_probability(words, spec, params, below)

@@ -255,7 +255,7 @@ def render_value(spec: ToolSpec, name: str, value: Any) -> str:
 
 
 def _example(spec: ToolSpec, command: str, params: Mapping[str, Any]) -> str:
-    """Return a valid line, with the valid arguments of `params` and samples of the others."""
+    """Return a valid command line with the valid arguments of `params` and sample values for the others."""
     known = {name: value for name, value in params.items() if name in spec.parameters}
     shown = {name: value for name, value in known.items() if _is_valid(spec, name, value)}
     for name in dict.fromkeys([*spec.required, *known]):

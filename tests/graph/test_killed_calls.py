@@ -136,7 +136,7 @@ async def test_no_new_turn_starts_over_an_interrupted_write(settings: Settings, 
 async def test_an_unwritable_journal_ends_the_turn_without_an_unknown_call(
     settings: Settings, hotel: Hotel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When the turn continues, a question asks about the call, as after a kill."""
+    """When the turn resumes, Packetgate asks about the call, as it does after a kill."""
     monkeypatch.setattr("packetgate.graph.journal.SQLITE_TIMEOUT_S", 0.2)
     await asked(settings, "s", 'Book the room "r1"')
     hotel.hold("after")

@@ -1,4 +1,4 @@
-"""Find wrong tools that are similar to the right tool by the vectors of an untrained encoder."""
+"""Find hard negatives: wrong tools that an untrained encoder embeds close to the right tool."""
 
 import random
 from collections.abc import Iterator, Sequence

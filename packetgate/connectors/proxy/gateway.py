@@ -210,7 +210,7 @@ class Gateway:
         return await self._allowed_tools(session.settings)
 
     async def listed_catalogue(self, session: ProxySession) -> Catalogue:
-        """Return the tools that a client may see in a list. Starting servers have the tools of their last start."""
+        """Return the tools that a client may see in a list; for a starting server, those of its previous start."""
         self.hub.maintain_servers()
         if self.list_patience_s:
             await self.hub.wait_until_started(self.list_patience_s)

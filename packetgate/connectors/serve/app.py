@@ -145,7 +145,7 @@ class ServeEndpoint:
         return client or LOCAL_CLIENT
 
     async def _run_in_task(self, answer: AsyncGenerator[Piece]) -> AsyncGenerator[Piece]:
-        """Run an answer in its own task and yield its pieces. Closing the generator cancels the task once."""
+        """Generate an answer in its own task and yield its chunks. Closing the generator cancels the task once."""
         pieces: asyncio.Queue[Piece | Exception] = asyncio.Queue()
 
         async def run() -> None:

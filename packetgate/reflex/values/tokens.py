@@ -66,7 +66,7 @@ _INNER = re.compile(r"[,;:()\[\]{}|=<>\"“”…]+|(?<=\w)/(?=\w)|–|—")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word, number, path or other smallest part of a request."""
+    """A token of a request: a word, number, path or other smallest part."""
 
     start: int
     end: int

@@ -437,7 +437,7 @@ def _parse_json(text: str) -> Any:
 
 
 def _address_in(value: _NamedValue) -> str:
-    """Return the first address outside of this machine, or an empty string.
+    """Return the first address that is not of this machine, or an empty string.
 
     A bare host counts only if the value's name says that it is a host.
     """

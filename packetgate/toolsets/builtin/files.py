@@ -22,7 +22,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 class ToolFailure(Exception):  # noqa: N818 - named for what the model reads
-    """A failure that the model can act on; the message is the tool's answer."""
+    """A failure that the model can act on; its message becomes the tool's result."""
 
 
 class NotTextError(ToolFailure):

@@ -262,7 +262,7 @@ def _importable() -> set[str]:
 
 
 def _settings(config: Path) -> Iterator[tuple[str | None, str]]:
-    """Yield the settings of a file of Git, in lower case, and their values; None for settings that cannot be parsed."""
+    """Yield the lower-case names and the values of a Git configuration file; None for lines that cannot be parsed."""
     section = ""
     try:
         lines = config.read_text("utf-8", "replace").splitlines()
