@@ -60,6 +60,8 @@ _LIMITS = _ALL | frozenset(
 _EMPTY = (STOP_WORDS | EDGES | POLITE_WORDS) - _LIMITS
 _RETRIEVAL = SENSES["read"] | SENSES["list"] | {"fetch", "give", "retrieve", "return"}
 _CLAUSE = re.compile(r"[^,.!?;\n]+")
+_ACTION = re.compile(r"(?:^|[:;,] |\b(?:or|and) )(?:or |and )?(\w+)")
+"""Words of a description that may say what a tool does: those at the start of a clause, or joined by `or` or `and`."""
 _CLAUSE_END = re.compile(r"[,.!?;:]\s+|\n")
 _VALUES = frozenset("quoted code url email path number date time".split())
 
@@ -192,7 +194,8 @@ def _left_out(text: str, spec: ToolSpec, fillings: Sequence[Filling]) -> list[To
     filled = spec.resolved(filled)
     spans += _asides(text)
     reads = spec.apparent_risk is Risk.READ
-    of_tool = _stems([spec.name, spec.full.partition(". ")[0]])
+    about = spec.full.partition(". ")[0]
+    of_tool = _stems([spec.name, about])
     of_values = (PATH_WORDS if takes_path(spec) else frozenset()) | _stems(
         [*filled]
         + [str(spec.parameters.get(name, {}).get("description", "")) for name in filled]
@@ -202,21 +205,30 @@ def _left_out(text: str, spec: ToolSpec, fillings: Sequence[Filling]) -> list[To
     asks_for_text = is_question(text) or not _RETRIEVAL.isdisjoint(unquoted_words(text))
     shows_file = asks_for_text and "read" in senses and len(filled) == 1
     shows_file = shows_file and spec.paths_exist is not None and spec.paths_exist(filled)
+    actions = senses | {action.lower() for action in _ACTION.findall(about)}
+    outside = [
+        token
+        for token in tokenize(text)
+        if any(map(str.isalnum, token.text)) and not any(start <= token.start < end for start, end in spans)
+    ]
+    content = [token for token in outside if token.text.lower() not in _EMPTY]
+    verb = next((token for token in outside if token in content or token.text.lower() in KNOWN_VERBS), None)
 
     def is_left_out(token: Token) -> bool:
         word = token.text.lower()
-        if any(start <= token.start < end for start, end in spans) or word in _EMPTY or not any(map(str.isalnum, word)):
-            return False
         stems = {*map(stem_of, words_in(word))}
+        is_action = bool(senses & {word, *senses_of([word])})
+        if not reads and token is verb and not (is_action or stems & {*map(stem_of, actions)}):
+            return True
         if stems & of_values or (reads and word in _ALL | _RETRIEVAL):
             return False
         if word == "many":
             return "count" not in senses
-        if stems <= of_tool or senses & {word, *senses_of([word])}:
+        if stems <= of_tool or is_action:
             return word in _LIMITS
         return not shows_file or word in _LIMITS or word in KNOWN_VERBS or token.kind in _VALUES
 
-    return [token for token in tokenize(text) if is_left_out(token)]
+    return [token for token in content if is_left_out(token)]
 
 
 def _asides(text: str) -> Iterator[tuple[int, int]]:
