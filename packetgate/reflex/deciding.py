@@ -212,7 +212,7 @@ def _left_out(text: str, spec: ToolSpec, fillings: Sequence[Filling]) -> list[To
         if any(map(str.isalnum, token.text)) and not any(start <= token.start < end for start, end in spans)
     ]
     content = [token for token in outside if token.text.lower() not in _EMPTY]
-    verb = next((token for token in outside if token in content or token.text.lower() in KNOWN_VERBS), None)
+    verb = next((token for token in outside if token.text.lower() not in _EMPTY - KNOWN_VERBS), None)
 
     def is_left_out(token: Token) -> bool:
         word = token.text.lower()

@@ -198,7 +198,7 @@ def _kind_of(piece: str) -> str:
     if piece in _FILES or (
         any(mark in piece for mark in "./\\~*") and piece.lower() not in _NOT_PATHS and _PATH.fullmatch(piece)
     ):
-        return "name" if find_time_zone(piece) else "path"
+        return "name" if "." not in piece and find_time_zone(piece) else "path"
     if _IDENTIFIER.fullmatch(piece):
         return "identifier"
     return "word"

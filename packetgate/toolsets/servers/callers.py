@@ -30,7 +30,7 @@ from pydantic import ValidationError
 
 from packetgate.state.printing import fenced, printable, shorten
 from packetgate.state.redaction import redacted, redacted_data
-from packetgate.toolsets.servers.definitions import visible_text
+from packetgate.toolsets.servers.definitions import visible_text, without_invisible_chars
 
 QUESTION_S = 600.0
 """Longest wait for the answer to a question, in seconds."""
@@ -206,13 +206,5 @@ def _named(question: Question, server: str) -> Question:
     message = f"The server {server!r} asks this, not Packetgate. What it says is not checked:\n\n{fenced(text)}"
     update: dict[str, Any] = {"message": message}
     if not isinstance(question.params, ElicitRequestURLParams):
-        update["requested_schema"] = _visible(redacted_data(question.params.requested_schema))
+        update["requested_schema"] = without_invisible_chars(redacted_data(question.params.requested_schema))
     return question.model_copy(update={"params": question.params.model_copy(update=update)})
-
-
-def _visible(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {name: _visible(value) for name, value in data.items()}
-    if isinstance(data, list):
-        return [_visible(value) for value in data]
-    return visible_text(data) if isinstance(data, str) else data

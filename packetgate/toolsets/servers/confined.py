@@ -250,14 +250,19 @@ def _usable(path: Path) -> tuple[Path, bool] | None:
         return path, is_environment
     if path.is_file() and (path.suffix in _PROGRAM_SUFFIXES or os.access(path, os.X_OK)):
         return _project(path), True
-    if path.suffix and path.parent.is_dir() and not Path.home().is_relative_to(path.parent):
-        has_others = any(not other.name.startswith(path.stem) for other in path.parent.iterdir())
-        if path.suffix in DATABASE_SUFFIXES or not path.exists() or not has_others:
-            return (
-                path.parent,
-                False,
-            )  # a database has further files next to it, and a file may be replaced by a new one
+    # a database has further files next to it, and a server may replace its file by a new one
+    needs_folder = path.suffix in DATABASE_SUFFIXES or not path.exists() or _is_alone(path)
+    if needs_folder and path.suffix and path.parent.is_dir() and not Path.home().is_relative_to(path.parent):
+        return path.parent, False
     return (path, False) if path.exists() else None
+
+
+def _is_alone(file: Path) -> bool:
+    """Return whether a folder contains only this file and files with its name and another suffix."""
+    try:
+        return all(other.name.startswith(f"{file.stem}.") for other in file.parent.iterdir())
+    except OSError:  # the folder cannot be listed
+        return False
 
 
 def _project(program: Path) -> Path:

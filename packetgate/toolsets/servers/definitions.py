@@ -63,7 +63,7 @@ def usable_tools(
 def _definition(raw: _Tool, tool: _Tool) -> _Tool:
     """Return a usable tool as the server defines it, without invisible characters and an unusable output schema."""
     fields = {key: raw[key] for key in _DEFINITION if key in raw and (key != "outputSchema" or key in tool)}
-    definition: _Tool = _without_invisible_chars(fields)
+    definition: _Tool = without_invisible_chars(fields)
     return definition if len(json.dumps(definition)) <= 2 * MAX_DEFINITION + MAX_DESCRIPTION else tool
 
 
@@ -77,7 +77,7 @@ def _cleaned(raw: Any) -> tuple[_Tool, list[str]]:
     rest = {key: raw[key] for key in ("inputSchema", "annotations", "_meta") if raw.get(key) is not None}
     if len(json.dumps(rest)) > MAX_DEFINITION:
         raise _UnusableError(f"its definition is larger than {MAX_DEFINITION:,} characters")
-    schema, changes = normalize_schema(_without_invisible_chars(rest.pop("inputSchema", None), strict=True))
+    schema, changes = normalize_schema(without_invisible_chars(rest.pop("inputSchema", None), strict=True))
     if not isinstance(schema, dict) or schema.get("type") != "object":
         raise _UnusableError("its schema accepts no object, but the arguments of a call are an object")
     if flaw := schema_error(schema):
@@ -88,13 +88,13 @@ def _cleaned(raw: Any) -> tuple[_Tool, list[str]]:
         and output.get("type") == "object"
         and len(json.dumps(output)) <= MAX_DEFINITION
         and not schema_error(output)
-        and _without_invisible_chars(output) == output
+        and without_invisible_chars(output) == output
     ):
         rest["outputSchema"] = output
-    return {"name": name, "inputSchema": schema, **_without_invisible_chars({**prose, **rest})}, changes
+    return {"name": name, "inputSchema": schema, **without_invisible_chars({**prose, **rest})}, changes
 
 
-def _without_invisible_chars(value: Any, *, strict: bool = False) -> Any:
+def without_invisible_chars(value: Any, *, strict: bool = False) -> Any:
     """Return a value without invisible characters.
 
     Raises:
@@ -107,13 +107,13 @@ def _without_invisible_chars(value: Any, *, strict: bool = False) -> Any:
                 raise _UnusableError(f"its schema has invisible characters: {ascii(value)[:60]}")
             return visible
         case list():
-            return [_without_invisible_chars(inner, strict=strict) for inner in value]
+            return [without_invisible_chars(inner, strict=strict) for inner in value]
         case dict():
             if strict and not all(_is_visible(char) for key in value for char in key):
                 raise _UnusableError(f"its schema has a name with invisible characters: {ascii([*value])[:60]}")
             prose = {key for key, inner in value.items() if key in _PROSE and isinstance(inner, str)}
             return {
-                _without_invisible_chars(key): _without_invisible_chars(inner, strict=strict and key not in prose)
+                without_invisible_chars(key): without_invisible_chars(inner, strict=strict and key not in prose)
                 for key, inner in value.items()
             }
     return value
